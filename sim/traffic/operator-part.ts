@@ -17,13 +17,12 @@ import { NOTARY_KEY_ID } from "./notary-key.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
 /** Errors that an operator may get by acting too early or too late. */
-const EXPECTED_CODES = [
-  "UNKNOWN_LANE",
-  "UNKNOWN_PIPELINE",
-  "BATCH_ENDED",
+const EXPECTED_ERRORS = [
+  "NOT_FOUND lane",
+  "NOT_FOUND pipeline",
+  "NOT_FOUND undelivered",
+  "WRONG_STATE batch",
   "CANNOT_REDRIVE",
-  "NOT_WAITING",
-  "UNKNOWN_LETTER",
 ];
 const TIDY_EVERY_MS = 400;
 const BY = { by: "op" };
@@ -76,9 +75,7 @@ export class OperatorPart {
       this.actedAt = this.#world.time.nowMs;
     } catch (error) {
       // A redrive whose answer was lost is not repeated for its caller; the caller gets the error.
-      const expected =
-        error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
-      if (!expected) this.problems.push(`the operator was told: ${String(error)}`);
+      if (!isExpected(error)) this.problems.push(`the operator was told: ${String(error)}`);
     }
   }
 
@@ -181,9 +178,7 @@ export class OperatorPart {
       await operator.resume(target, BY);
       this.actedAt = this.#world.time.nowMs;
     } catch (error) {
-      const expected =
-        error instanceof SluiceError && (error.retryable || EXPECTED_CODES.includes(error.code));
-      if (!expected) throw error;
+      if (!isExpected(error)) throw error;
     }
   }
 
@@ -286,4 +281,10 @@ async function readAround(engine: Engine, batch: Batch, choice: Choice): Promise
   if (last !== undefined && choice.chance(0.7)) await topic.acknowledge(DESK, last);
   if (choice.chance(0.5)) await topic.replay(DESK, choice.pick([0, last ?? 0]));
   await topic.look();
+}
+
+function isExpected(error: unknown): boolean {
+  if (!(error instanceof SluiceError)) return false;
+  const { code, kind = "" } = error;
+  return error.retryable || EXPECTED_ERRORS.includes(`${code} ${kind}`.trim());
 }

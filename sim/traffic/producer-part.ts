@@ -32,7 +32,7 @@ export async function fillOpenBatch(
     if (!neverSealed) await batch.seal();
   } catch (error) {
     // An operator cancelled it, or its seal came too late.
-    if (!(error instanceof SluiceError && error.code === "BATCH_CLOSED")) throw error;
+    if (!(error instanceof SluiceError && error.code === "WRONG_STATE")) throw error;
   }
 }
 

@@ -56,7 +56,8 @@ export async function runProgram(
   await cli.out.flush();
   if (cli.out.failure !== null) {
     const message = `the output could not be written: ${cli.out.failure.message}`;
-    printErrorView({ code: "OUTPUT_FAILED", message, hint: "Check where it goes to." }, cli.err);
+    const hint = "Check where it goes to.";
+    printErrorView({ code: "OUTPUT_FAILED", message, hint }, cli.err);
     exitCode = EXIT.failed;
   }
   await cli.err.flush();
@@ -128,17 +129,20 @@ function reportError(cli: Cli, thrown: unknown): number {
     printErrorView(usage, cli.err);
   }
   if (cli.argv.includes("--json")) cli.out.line(cli.err.conceal(formatJson({ error: view })));
-  return isFatal ? EXIT.fatal : decideErrorExitCode(view.code);
+  return isFatal ? EXIT.fatal : decideErrorExitCode(view);
 }
 
 function readUsageError(error: CommanderError): ErrorView {
   // Called without a command: commander wants to show its help.
   if (error.code === "commander.help") {
-    return { code: "USAGE", message: "which command?", hint: "`sluice --help` lists them." };
+    return viewError(
+      new SluiceError("USAGE", "which command?", { hint: "`sluice --help` lists them." }),
+    );
   }
   const [message = "", ...rest] = error.message.replace(/^error: /, "").split("\n");
   const meant = rest.join(" ").replace(/^\(|\)$/g, "");
-  return { code: "USAGE", message, hint: meant || "`--help` after the command lists its options." };
+  const hint = meant || "`--help` after the command lists its options.";
+  return viewError(new SluiceError("USAGE", message, { hint }));
 }
 
 function isSet(value: string | undefined): boolean {

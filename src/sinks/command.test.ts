@@ -139,7 +139,7 @@ test("a command that nobody waits for any more is killed", async () => {
 test("a command that is no list of words is refused", () => {
   for (const run of ["ls -l", [], [""], ["ls", 5], ["a\0b"], undefined]) {
     expect(() => commandSink({ run: run as never })).toThrow(
-      expect.objectContaining({ code: "BAD_SINK" }) as Error,
+      expect.objectContaining({ code: "BAD_OPTION", field: "sink" }) as Error,
     );
   }
 });

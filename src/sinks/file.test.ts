@@ -93,7 +93,7 @@ describe("a file of events", () => {
   test("without a path is refused", () => {
     for (const path of ["", "a\0b", undefined]) {
       expect(() => fileSink({ path: path as string })).toThrow(
-        expect.objectContaining({ code: "BAD_SINK" }) as Error,
+        expect.objectContaining({ code: "BAD_OPTION", field: "sink" }) as Error,
       );
     }
   });

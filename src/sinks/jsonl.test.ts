@@ -140,12 +140,13 @@ test("events are refused, and so are bad options", async () => {
   } as const;
   await expect(jsonlSink({ folder }).deliver(event, context)).rejects.toMatchObject({
     errorClass: "permanent",
-    code: "NOT_A_MESSAGE",
+    code: "UNKNOWN_EVENT",
   });
   const bad = { folder: "", maxBytes: 0, maxMs: Number.NaN, maxByte: 1 };
   expect(() => jsonlSink(bad)).toThrow(
     expect.objectContaining({
-      code: "BAD_SINK",
+      code: "BAD_OPTION",
+      field: "sink",
       message: [
         "jsonlSink has 4 problems:",
         "  - maxByte is not an option. Did you mean maxBytes?",

@@ -76,7 +76,7 @@ class JsonlSink implements Sink {
   async deliver(event: Delivered, context: SinkContext): Promise<void> {
     if (isMessage(event)) return this.deliverAll([event], context);
     throw new PermanentError(`${NAME} takes messages of topics and no events`, {
-      code: "NOT_A_MESSAGE",
+      code: "UNKNOWN_EVENT",
     });
   }
 

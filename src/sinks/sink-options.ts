@@ -19,5 +19,5 @@ export const TIMEOUT_MS_MAX = 3_600_000;
 export function throwIfBad(problems: OptionProblems, sink: string): void {
   const problem = problems.describe(sink);
   if (problem === null) return;
-  throw new SluiceError("BAD_SINK", problem, { hint: `Mend it in the call of ${sink}.` });
+  throw new SluiceError("BAD_OPTION", problem, { field: "sink", hint: `Fix this in ${sink}().` });
 }

@@ -19,7 +19,8 @@ test("everything that is wrong with a webhook is told at once, and no secret wit
   };
   expect(() => webhookSink(options as never)).toThrow(
     expect.objectContaining({
-      code: "BAD_SINK",
+      code: "BAD_OPTION",
+      field: "sink",
       message: [
         "webhookSink has 11 problems:",
         "  - timeuotMs is not an option. Did you mean timeoutMs?",

@@ -129,7 +129,7 @@ function throwUnlessTaken({ status, retryAfter }: PostAnswer, target: string, no
   const message = `${target} answered ${status}`;
   if (status >= 300 && status < 400) {
     throw new PermanentError(`${message}: redirects are not followed, give the final URL`, {
-      code: "REDIRECTED",
+      code,
     });
   }
   if (status === 408 || status === 425 || status === 429 || status >= 500) {

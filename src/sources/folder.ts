@@ -64,6 +64,7 @@ function makeMatcher(match: RegExp | string | undefined): Matcher {
   }
   if (typeof match === "string" && match !== "") return (path) => posix.matchesGlob(path, match);
   throw new SluiceError("BAD_OPTION", "folder(): match is neither a pattern nor a glob", {
+    field: "match",
     hint: "Give a RegExp such as /\\.pdf$/i or a glob such as **/*.pdf, or leave it out.",
   });
 }

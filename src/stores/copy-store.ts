@@ -14,9 +14,11 @@ export async function copyStore(
 ): Promise<ReadonlyMap<string, number>> {
   const path = from.replace(FILE_PREFIX, "");
   if (isAddress(from) || !isAddress(to)) {
-    throw new SluiceError("BAD_COPY", "a copy goes from a SQLite file to a PostgreSQL server", {
-      hint: "sluice copy --store .sluice/sluice.db postgres://user@host/database",
-    });
+    throw new SluiceError(
+      "STORE_UNSUPPORTED",
+      "a copy goes from a SQLite file to a PostgreSQL server",
+      { kind: "copy", hint: "sluice copy --store .sluice/sluice.db postgres://user@host/database" },
+    );
   }
   readAddress(to);
   // Opening brings both up to date, so that they have the same columns.

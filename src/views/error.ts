@@ -1,14 +1,20 @@
 /** An error. Errors are known by their shape: a pipeline may bring a second copy of the package. */
-import { describeError } from "../core/base/errors.ts";
+import { describeError, type SluiceError } from "../core/base/errors.ts";
 import { redactText } from "../core/base/redact.ts";
 
 export interface ErrorView {
   readonly code: string;
   readonly message: string;
+  /** The option that is wrong. */
+  readonly field: string | null;
+  /** What it is about, where several things share a code. */
+  readonly kind: string | null;
   readonly hint: string | null;
 }
 
-export function isSluiceError(error: unknown): error is Error & { code: string; hint?: string } {
+type KnownError = Error & Pick<SluiceError, "code" | "field" | "kind" | "hint">;
+
+export function isSluiceError(error: unknown): error is KnownError {
   return (
     error instanceof Error &&
     error.name === "SluiceError" &&
@@ -20,8 +26,8 @@ export function isSluiceError(error: unknown): error is Error & { code: string; 
 export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
   const { code, message } = describeError(error);
   if (isSluiceError(error)) {
-    const { message: text, hint = otherwise } = error;
-    return { code: error.code, message: redactText(text), hint: hint ?? otherwise };
+    const { message: text, field = null, kind = null, hint = otherwise } = error;
+    return { code: error.code, message: redactText(text), field, kind, hint };
   }
-  return { code, message, hint: otherwise };
+  return { code, message, field: null, kind: null, hint: otherwise };
 }

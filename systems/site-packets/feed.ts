@@ -133,7 +133,7 @@ async function unlessClosed(done: Promise<void>): Promise<boolean> {
     await done;
     return true;
   } catch (error) {
-    if (error instanceof SluiceError && error.code === "BATCH_CLOSED") return false;
+    if (error instanceof SluiceError && error.code === "WRONG_STATE") return false;
     throw error;
   }
 }

@@ -238,6 +238,9 @@ export function describeCaps(rule: Rule): void {
   });
 
   rule("a cap of an unknown batch is refused", async ({ rig }) => {
-    await expect(cap(rig, "batch", "unknown", 2)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(cap(rig, "batch", "unknown", 2)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      kind: "batch",
+    });
   });
 }

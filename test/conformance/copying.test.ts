@@ -219,7 +219,8 @@ test("a copy into a store with batches is refused, and so is a copy to a file", 
     code: "STORE_NOT_EMPTY",
   });
   await expect(copyStore(rig.path, "other.db", options)).rejects.toMatchObject({
-    code: "BAD_COPY",
+    code: "STORE_UNSUPPORTED",
+    kind: "copy",
   });
 });
 

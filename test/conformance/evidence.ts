@@ -35,7 +35,8 @@ function describeSignedHeads(rule: Rule): void {
       expect(await store.findSignedHead(none)).toBeNull();
     }
     await expect(store.addSignedHead("b-unknown", point(1), 0)).rejects.toMatchObject({
-      code: "UNKNOWN_BATCH",
+      code: "NOT_FOUND",
+      kind: "batch",
     });
   });
 

@@ -28,7 +28,8 @@ export function describeItemCommits(rule: Rule): void {
     const commits = { 0: [{ sql: "SELECT 1", values: [] }] };
     await expect(rig.report(lease, { succeeded: [0], commits })).rejects.toMatchObject({
       name: "SluiceError",
-      code: "NO_SQL",
+      code: "STORE_UNSUPPORTED",
+      kind: "sql",
     });
     expect(await rig.observe(id)).toEqual(before);
   });

@@ -52,7 +52,7 @@ test("only a client at READ COMMITTED is accepted, and no pool", async () => {
   await client.query("ROLLBACK");
   const pool = new pg.Pool({ connectionString: rig.place.server });
   onTestFinished(() => pool.end());
-  await expect(submit(pool)).rejects.toMatchObject({ code: "BAD_TRANSACTION" });
+  await expect(submit(pool)).rejects.toMatchObject({ code: "BAD_OPTION", field: "transaction" });
 });
 
 test("a client of another database is refused and stays usable", async () => {
@@ -62,7 +62,7 @@ test("a client of another database is refused and stays usable", async () => {
   const client = await connect(url.href);
   await client.query("BEGIN");
   const refused = rig.store.within?.(client, (store) => store.submit(rig.draft()));
-  await expect(refused).rejects.toMatchObject({ code: "BAD_TRANSACTION" });
+  await expect(refused).rejects.toMatchObject({ code: "BAD_OPTION", field: "transaction" });
   expect((await client.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
   await client.query("ROLLBACK");
 });
@@ -100,7 +100,7 @@ test("an engine runs a batch that was submitted with the caller's data, and comm
   await client.query("BEGIN");
   await client.query(`INSERT INTO ${sql.table} (key) VALUES ('order')`);
   const batch = await engine.submit(pipeline, ["a", "b", "order"], { transaction: client });
-  await expect(batch.progress()).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+  await expect(batch.progress()).rejects.toMatchObject({ code: "NOT_FOUND", kind: "batch" });
   await client.query("COMMIT");
   expect((await batch.wait()).counts).toMatchObject({ succeeded: 2, failed: 1 });
   expect(await sql.all(`SELECT key FROM ${sql.table} ORDER BY key`)).toEqual([

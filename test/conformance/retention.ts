@@ -96,7 +96,7 @@ export function describeRetention(rule: Rule): void {
       expect(await rig.store.getBatch(gone)).toBeNull();
       expect(await rig.store.recount(gone)).toBeNull();
       expect(await rig.records(gone)).toEqual([]);
-      await expect(rig.letters(gone)).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+      await expect(rig.letters(gone)).rejects.toMatchObject({ code: "NOT_FOUND", kind: "batch" });
       expect(await rig.observe(kept)).toEqual(before);
       expect((await rig.store.listBatches({ limit: 9 })).map(({ id }) => id)).toEqual([kept]);
     },

@@ -38,7 +38,7 @@ describe("a backup", () => {
   test("is refused for a store that has no file", async () => {
     const store = await openStore(":memory:", new ManualClock());
     const copy = join(await makeFolder(), "copy.db");
-    await expect(store.backup(copy)).rejects.toEqual(refusal("NO_BACKUP"));
+    await expect(store.backup(copy)).rejects.toEqual(refusal("STORE_UNSUPPORTED"));
   });
 
   test("reports a place that cannot be written, and the store stays usable", async () => {

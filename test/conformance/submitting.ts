@@ -4,7 +4,7 @@ import { type Rule, steps } from "./rig.ts";
 
 const NO_ITEMS = { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 };
 
-const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "UNKNOWN_BATCH" });
+const UNKNOWN = expect.objectContaining({ name: "SluiceError", code: "NOT_FOUND", kind: "batch" });
 
 export function describeSubmitting(rule: Rule): void {
   rule("a new batch has its given options and no items", async ({ rig }) => {

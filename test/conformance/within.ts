@@ -18,7 +18,7 @@ interface Scene {
 
 type SceneRule = (name: string, act: (scene: Scene) => Promise<void>) => void;
 
-const BAD = { name: "SluiceError", code: "BAD_TRANSACTION" };
+const BAD = { name: "SluiceError", code: "BAD_OPTION", field: "transaction" };
 
 export function describeWithin(rule: Rule): void {
   const sceneRule: SceneRule = (name, act) =>
@@ -143,7 +143,7 @@ function describeRefusals(rule: SceneRule): void {
         await store.submit(draft);
         await store.startSlicing("unknown", false);
       });
-      await expect(failing).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+      await expect(failing).rejects.toMatchObject({ code: "NOT_FOUND", kind: "batch" });
       await user.run(`UPDATE ${sql.table} SET note = 'all the same'`);
       await user.end("COMMIT");
       expect(await rig.store.getBatch(draft.id)).toBeNull();

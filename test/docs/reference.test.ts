@@ -363,6 +363,36 @@ describe("error-codes.md", () => {
     expect(shown.toSorted()).toEqual([...found, "HTTP_…"].toSorted());
   });
 
+  /** The words of a property in the calls that make an error with one of these codes. */
+  const findWords = (folder: string, codes: string, property: string): string[] =>
+    listSources(folder).flatMap(({ text }) =>
+      [...text.matchAll(new RegExp(`SluiceError\\(\\s*"(?:${codes})"[^;]*`, "g"))]
+        .flatMap(([call]) => [...call.matchAll(new RegExp(`\\b${property}: ([^\\n]*)`, "g"))])
+        .map(([, value = ""]) => value.replace(/, (hint|cause).*/, ""))
+        .flatMap((value) => [...value.matchAll(/"(\w+)"/g)].map(([, word = ""]) => word)),
+    );
+  const listWords = (title: string): string[] =>
+    findRows(readPage("docs/reference/error-codes.md"), title)
+      .flatMap(([cell = ""]) => plain(cell).split(":", 1)[0]?.split(", ") ?? [])
+      .filter((word) => /^\w+$/.test(word));
+
+  test("has every field, except settings and the options of sources", () => {
+    const general = new Set([...findWords("src/sources", "BAD_OPTION", "field"), "synchronous"]);
+    const own = findWords("src", "BAD_OPTION", "field").filter((word) => !general.has(word));
+    // Checked by the engine under the names that its callers use.
+    const passed = ["topic", "group", "limit", "after", "position"];
+    const real = new Set([...own.filter((word) => word !== "busyMs"), ...passed]);
+    expect(listWords("field").toSorted()).toEqual([...real].toSorted());
+  });
+
+  test("has every kind", () => {
+    const found = findWords("src", CODE, "kind");
+    // Passed on: what a name is of, and what a handler called.
+    const passed = ["lane", "pipeline", "emit", "commitWith", "record"];
+    const real = new Set([...found, ...passed]);
+    expect(listWords("kind").toSorted()).toEqual([...real].toSorted());
+  });
+
   test("has every code for which the command exits with 2", () => {
     const text = readFileSync(join(ROOT, "src/cli/output/exit-codes.ts"), "utf8");
     const usage = [...text.matchAll(new RegExp(`"(${CODE})"`, "g"))].map(([, code = ""]) => code);

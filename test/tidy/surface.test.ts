@@ -14,6 +14,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const exportsMax = 90;
 const settingsMax = 14;
 const variablesMax = 24;
+const codesMax = 120;
 
 const read = (path: string) => readFileSync(posix.join(root, path), "utf8");
 
@@ -114,4 +115,11 @@ describe("settings", () => {
     );
     expect(unlisted).toEqual([]);
   });
+});
+
+test(`at most ${codesMax} error codes`, () => {
+  const page = read("docs/reference/error-codes.md");
+  const codes = [...page.matchAll(/^\| `([A-Z][A-Z0-9_]*…?)`/gm)].map(([, code]) => code);
+  expect(codes).toContain("BAD_OPTION");
+  expect(codes.length).toBeLessThanOrEqual(codesMax);
 });

@@ -37,9 +37,11 @@ import {
 /** Called before any change, as in a transaction. */
 function refuseStatements(reports: readonly Report[]): void {
   if (reports.every(({ commits }) => commits.length === 0)) return;
-  throw new SluiceError("NO_SQL", "a store in memory has no SQL to run statements of items", {
-    hint: "Open the engine on a SQLite file or a PostgreSQL database.",
-  });
+  throw new SluiceError(
+    "STORE_UNSUPPORTED",
+    "a store in memory has no SQL to run statements of items",
+    { kind: "sql", hint: "Open the engine on a SQLite file or a PostgreSQL database." },
+  );
 }
 
 interface Held {

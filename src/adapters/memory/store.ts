@@ -101,7 +101,8 @@ class Parts {
   find(id: string): Batch {
     const batch = this.state.batches.get(id);
     if (batch !== undefined) return batch;
-    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
+    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this store`, {
+      kind: "batch",
       hint: "`sluice list` shows the batches that there are.",
     });
   }
@@ -148,7 +149,8 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     listTopics: async () => topics.list(),
     rewindReader: (reader, position) => act(() => deliveries.rewindReader(reader, position)),
     backup: async () => {
-      throw new SluiceError("NO_BACKUP", "a store in memory cannot be backed up", {
+      throw new SluiceError("STORE_UNSUPPORTED", "a store in memory cannot be backed up", {
+        kind: "backup",
         hint: "Use a SQLite file.",
       });
     },

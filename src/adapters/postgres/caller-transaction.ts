@@ -100,7 +100,9 @@ function composeVerbs(planning: Planning, tx: Transaction): CallerTransactionSto
   const lock = async (id: string): Promise<BatchRow> => {
     const row = await planning.lock(tx, id);
     if (row !== undefined) return row;
-    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
+    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this transaction`, {
+      kind: "batch",
+    });
   };
   return {
     submit: (submission) => planning.submit(tx, submission),
@@ -139,7 +141,8 @@ function isClient(value: unknown): value is CallersClient {
 }
 
 function refuse(fault: string): SluiceError {
-  return new SluiceError("BAD_TRANSACTION", `the transaction of submit ${fault}`, {
+  return new SluiceError("BAD_OPTION", `the transaction of submit ${fault}`, {
+    field: "transaction",
     hint: "Hand over your own client of pg (not its pool), connected to the store's database, after its BEGIN, and commit or roll back yourself.",
   });
 }

@@ -98,9 +98,8 @@ export async function openPostgresStore(
 
 function checkNumber(name: string, value: number, min: number): void {
   if (Number.isInteger(value) && value >= min) return;
-  throw new SluiceError("BAD_SETTINGS", `${name} is ${String(value)}`, {
-    hint: `It is a whole number from ${min} on.`,
-  });
+  const hint = `It is a whole number from ${min} on.`;
+  throw new SluiceError("BAD_OPTION", `${name} is ${String(value)}`, { field: name, hint });
 }
 
 interface Surroundings {
@@ -164,9 +163,9 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.planning, transaction, act),
     backup: async () => {
-      throw new SluiceError("NO_BACKUP", `${connection.name} is not backed up by Sluice`, {
-        hint: "Use pg_dump, or your server's base backups: a store is one schema.",
-      });
+      const hint = "Use pg_dump, or your server's base backups: a store is one schema.";
+      const message = `${connection.name} is not backed up by Sluice`;
+      throw new SluiceError("STORE_UNSUPPORTED", message, { kind: "backup", hint });
     },
     close: async () => {
       await changes.stop();
@@ -176,9 +175,9 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
 }
 
 function refuseUnknown(id: string, { connection }: Parts): SluiceError {
-  return new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.name}`, {
-    hint: "`sluice list` shows the batches that there are.",
-  });
+  const hint = "`sluice list` shows all batches.";
+  const message = `there is no batch ${id} in ${connection.name}`;
+  return new SluiceError("NOT_FOUND", message, { kind: "batch", hint });
 }
 
 /** Locks the batch for a change. */

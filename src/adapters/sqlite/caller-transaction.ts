@@ -77,7 +77,8 @@ function undo(db: DatabaseSync): void {
 }
 
 function refuse(fault: string, path: string): SluiceError {
-  return new SluiceError("BAD_TRANSACTION", `the transaction of submit ${fault}`, {
+  return new SluiceError("BAD_OPTION", `the transaction of submit ${fault}`, {
+    field: "transaction",
     hint: `Hand over your own DatabaseSync of ${path}, after its BEGIN IMMEDIATE, and commit or roll back yourself.`,
   });
 }
@@ -86,7 +87,9 @@ function composeVerbs(planning: Planning): CallerTransactionStore {
   const find = (id: string): BatchRow => {
     const row = planning.find(id);
     if (row !== undefined) return row;
-    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this transaction`);
+    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this transaction`, {
+      kind: "batch",
+    });
   };
   return {
     submit: async (submission) => planning.submit(submission),

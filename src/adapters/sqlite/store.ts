@@ -94,12 +94,14 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
 
 function checkOptions(synchronous: unknown, busyMs: unknown): void {
   if (!SYNCHRONOUS_MODES.includes(synchronous as SynchronousMode)) {
-    throw new SluiceError("BAD_SETTINGS", `synchronous is ${JSON.stringify(synchronous)}`, {
+    throw new SluiceError("BAD_OPTION", `synchronous is ${JSON.stringify(synchronous)}`, {
+      field: "synchronous",
       hint: `It is one of ${SYNCHRONOUS_MODES.join(", ")}.`,
     });
   }
   if (!Number.isInteger(busyMs) || (busyMs as number) < 0) {
-    throw new SluiceError("BAD_SETTINGS", `busyMs is ${String(busyMs)}`, {
+    throw new SluiceError("BAD_OPTION", `busyMs is ${String(busyMs)}`, {
+      field: "busyMs",
       hint: "It is a whole number of milliseconds.",
     });
   }
@@ -219,7 +221,8 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
 function findBatch({ planning, connection }: Parts, id: string): BatchRow {
   const row = planning.find(id);
   if (row !== undefined) return row;
-  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in ${connection.path}`, {
+  throw new SluiceError("NOT_FOUND", `there is no batch ${id} in ${connection.path}`, {
+    kind: "batch",
     hint: "`sluice list` shows the batches that there are.",
   });
 }

@@ -18,15 +18,15 @@ interface Place {
 }
 
 /** Codes of a definition itself: they say enough, and only their place is added. */
-const OWN_CODES: ReadonlySet<string> = new Set(["BAD_PIPELINE", "BAD_SETTINGS"]);
+const OWN_CODES: ReadonlySet<string> = new Set(["BAD_PIPELINE", "BAD_OPTION"]);
 
 export function describeImportFailure(error: unknown, file: string, role: FileRole): SluiceError {
   const code = readCode(error);
   if (isSluiceError(error) && OWN_CODES.has(error.code)) {
     const place = findFrame(error);
     const at = place === null ? showPath(file) : showPlace(place);
-    const hint = `${error.hint ?? "Mend the definition."} It is in ${at}.`;
-    return new SluiceError(error.code, error.message, { hint, cause: error });
+    const hint = `${error.hint ?? "Fix the definition."} It is in ${at}.`;
+    return new SluiceError(error.code, error.message, { field: error.field, hint, cause: error });
   }
   if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") {
     return describeMissingModule(error as Error, file);
@@ -40,7 +40,7 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
     "IMPORT_FAILED",
     `the ${role} threw while it was loaded, in ${at}: ${said}`,
     {
-      hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Mend that line.",
+      hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
       cause: error,
     },
   );
@@ -49,11 +49,10 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
 function describeSyntax(error: SyntaxError, code: string, file: string): SluiceError {
   const place = findHeading(error.stack ?? "") ?? askNode(file);
   const at = place === null ? showPath(file) : showPlace(place);
-  const say = (ours: string, message: string, hint: string): SluiceError =>
-    new SluiceError(ours, message, { hint, cause: error });
+  const say = (message: string, hint: string): SluiceError =>
+    new SluiceError("IMPORT_FAILED", message, { hint, cause: error });
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
     return say(
-      "UNSUPPORTED_SYNTAX",
       `${at}: ${error.message}: Node only takes types away and compiles nothing`,
       "Write it without enum, namespace and parameter properties; `erasableSyntaxOnly` in tsconfig.json finds them all.",
     );
@@ -61,14 +60,14 @@ function describeSyntax(error: SyntaxError, code: string, file: string): SluiceE
   if (/does not provide an export named/.test(error.message)) {
     const hint =
       "Check the name. If it is a type, import it with `import type`: types are gone when Node runs the file.";
-    return say("IMPORT_FAILED", `${at}: ${error.message}`, hint);
+    return say(`${at}: ${error.message}`, hint);
   }
   if (/import statement outside a module|Unexpected token 'export'/.test(error.message)) {
     const hint =
       'Set "type": "module" in the nearest package.json, or give the file the ending .mts (or .mjs).';
-    return say("SYNTAX_ERROR", `${at}: ${error.message}: its package is CommonJS`, hint);
+    return say(`${at}: ${error.message}: its package is CommonJS`, hint);
   }
-  return say("SYNTAX_ERROR", `${at}: ${error.message}`, "Mend that line.");
+  return say(`${at}: ${error.message}`, "Fix that line.");
 }
 
 function describeMissingModule(error: Error, file: string): SluiceError {
@@ -81,7 +80,7 @@ function describeMissingModule(error: Error, file: string): SluiceError {
       ? name.split("/").slice(0, 2).join("/")
       : name.split("/")[0];
     return new SluiceError(
-      "PACKAGE_MISSING",
+      "IMPORT_FAILED",
       `the package ${installed} is not installed (imported in ${at})`,
       {
         hint: `Run: npm install ${installed}`,
@@ -89,7 +88,7 @@ function describeMissingModule(error: Error, file: string): SluiceError {
       },
     );
   }
-  return new SluiceError("MODULE_MISSING", `there is no ${showPath(name)} (imported in ${at})`, {
+  return new SluiceError("IMPORT_FAILED", `there is no ${showPath(name)} (imported in ${at})`, {
     hint: adviseMissing(name),
     cause: error,
   });

@@ -19,7 +19,7 @@ export async function importDefault(file: string, role: FileRole): Promise<unkno
   const exported = await importModule(file, role);
   if (isMissingDefault(exported, role)) {
     const shown = showPath(file);
-    throw new SluiceError("NO_DEFAULT_EXPORT", `${shown} has no default export`, {
+    throw new SluiceError("IMPORT_FAILED", `${shown} has no default export`, {
       hint: adviseDefault(exported, role),
     });
   }
@@ -37,31 +37,30 @@ async function importModule(file: string, role: FileRole): Promise<Namespace> {
 
 function checkFile(file: string, role: FileRole): void {
   const shown = showPath(file);
-  const say = (code: string, message: string, hint: string): SluiceError =>
-    new SluiceError(code, message, { hint });
+  const say = (message: string, hint: string): SluiceError =>
+    new SluiceError("IMPORT_FAILED", message, { hint });
   const stats = statFile(file, role);
   if (stats.isDirectory()) {
     const inside = listScripts(file).slice(0, 5).join(", ");
     const hint = inside === "" ? `Name a ${role} file.` : `Name one of its files: ${inside}.`;
-    throw say("FILE_UNUSABLE", `${shown} is a folder, not a ${role} file`, hint);
+    throw say(`${shown} is a folder, not a ${role} file`, hint);
   }
   if (!stats.isFile()) {
-    throw say("FILE_UNUSABLE", `${shown} is not a plain file`, `Name a ${role} file.`);
+    throw say(`${shown} is not a plain file`, `Name a ${role} file.`);
   }
   if (!ENDINGS.includes(extname(file))) {
     const hint = `A ${role} is TypeScript or JavaScript: its name ends in ${ENDINGS.join(", ")}.`;
-    throw say("FILE_UNUSABLE", `${shown} is not a ${role} file`, hint);
+    throw say(`${shown} is not a ${role} file`, hint);
   }
   const real = realpathSync(file);
   if (real.endsWith("ts") && real.split(sep).includes("node_modules")) {
     throw say(
-      "FILE_UNUSABLE",
       `${shown} is inside node_modules, where Node runs no TypeScript`,
       "Copy the file into your project, or compile it to JavaScript.",
     );
   }
   if (readFileSync(file, "utf8").trim() === "") {
-    throw say("FILE_UNUSABLE", `${shown} is empty`, adviseDefault({}, role));
+    throw say(`${shown} is empty`, adviseDefault({}, role));
   }
 }
 
@@ -72,7 +71,7 @@ function statFile(file: string, role: FileRole): Stats {
     const shown = showPath(file);
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== "ENOENT" && code !== "ENOTDIR") {
-      throw new SluiceError("FILE_UNUSABLE", `${shown} cannot be read: ${code}`, {
+      throw new SluiceError("IMPORT_FAILED", `${shown} cannot be read: ${code}`, {
         hint: "Give this user the right to read the file and to enter its folders.",
         cause,
       });

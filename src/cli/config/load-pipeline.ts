@@ -11,7 +11,7 @@ export async function loadPipeline(file: string): Promise<Pipeline> {
   const inner = (exported as { readonly default?: unknown } | null | undefined)?.default;
   if (isPipeline(inner)) return inner;
   throw new SluiceError(
-    "NOT_A_PIPELINE",
+    "IMPORT_FAILED",
     `the default export of ${showPath(file)} is ${describeExport(exported)}, not a pipeline`,
     { hint: adviseExport(exported) },
   );
@@ -26,7 +26,7 @@ export async function loadPipelines(files: readonly string[]): Promise<Pipeline[
     const other = byName.get(name);
     if (other !== undefined) {
       throw new SluiceError(
-        "DUPLICATE_PIPELINE",
+        "IMPORT_FAILED",
         `${showPath(other.file)} and ${showPath(file)} both define the pipeline ${name}`,
         { hint: "Name only one of them, or give one another name or version." },
       );

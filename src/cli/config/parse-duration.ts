@@ -25,7 +25,10 @@ const EXAMPLES = "Write for example 90s, 15m, 12h, 30d or 2w.";
 /** In milliseconds; `name` is the option that it was given to. */
 export function parseDuration(name: string, text: string): number {
   const refuse = (problem: string, hint = EXAMPLES): SluiceError =>
-    new SluiceError("BAD_DURATION", `${name} ${JSON.stringify(text)} ${problem}`, { hint });
+    new SluiceError("BAD_OPTION", `${name} ${JSON.stringify(text)} ${problem}`, {
+      field: name.replace(/^--/, ""),
+      hint,
+    });
   const [, sign, digits, unit = ""] = DURATION.exec(text.trim()) ?? [];
   if (digits === undefined) throw refuse("is no duration");
   const unitMs = UNITS.get(unit.toLowerCase());

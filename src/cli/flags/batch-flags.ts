@@ -86,7 +86,7 @@ export function readInput({ steps, name }: Pipeline, { input, inputJson }: Batch
   if (inputJson !== undefined) return parseInput(inputJson);
   // A source that asks for nothing needs no input.
   if (source.length === 0) return null;
-  throw new SluiceError("INPUT_MISSING", `the pipeline ${name} needs an input`, {
+  throw new SluiceError("BAD_INPUT", `the pipeline ${name} needs an input`, {
     hint: "Give it with --input <text>, or with --input-json <json>; `--input-json null` for none.",
   });
 }
@@ -95,7 +95,8 @@ const INSTANT = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d
 
 function readDeadline(text: string, wallMs: number): Date {
   const refuse = (problem: string): SluiceError =>
-    new SluiceError("BAD_DEADLINE", `--deadline ${JSON.stringify(text)} ${problem}`, {
+    new SluiceError("BAD_OPTION", `--deadline ${JSON.stringify(text)} ${problem}`, {
+      field: "deadline",
       hint: "Give a time in the future, for example 90m, 12h, 2d or 2030-01-31T18:00:00Z.",
     });
   if (looksLikeDuration(text)) {

@@ -23,7 +23,8 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
   if (only !== undefined && isPrefix && matches.length === 1) return only;
   if (only !== undefined && isPrefix) {
     const shown = matches.slice(0, MATCHES_SHOWN_MAX).map(({ id }) => id);
-    throw new SluiceError("AMBIGUOUS_BATCH", `${matches.length} batches begin with ${given}`, {
+    throw new SluiceError("AMBIGUOUS", `${matches.length} batches begin with ${given}`, {
+      kind: "batch",
       hint: `Give more of the id: ${shown.join(", ")}${matches.length > shown.length ? ", ..." : ""}`,
     });
   }
@@ -32,7 +33,8 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
     ...batches.map(({ id }) => id),
   ]);
   const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
-  throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${given} in ${showStore(store.name)}`, {
+  throw new SluiceError("NOT_FOUND", `there is no batch ${given} in ${showStore(store.name)}`, {
+    kind: "batch",
     hint: `${askDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
   });
 }

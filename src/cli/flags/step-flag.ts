@@ -8,7 +8,8 @@ export function findStep({ id, settings }: BatchSnapshot, name: string): number 
   const number = names.indexOf(name);
   if (number !== -1) return number;
   const meant = askDidYouMean(findSimilar(name, names));
-  throw new SluiceError("UNKNOWN_STEP", `batch ${id} has no step ${JSON.stringify(name)}`, {
+  throw new SluiceError("NOT_FOUND", `batch ${id} has no step ${JSON.stringify(name)}`, {
+    kind: "step",
     hint: `${meant} Its ${names.length === 1 ? "step is" : "steps are"} ${names.join(", ")}.`.trim(),
   });
 }

@@ -21,7 +21,10 @@ export function printError(
     screen.line(screen.colours.dim("hint: --verbose shows where it came from."));
 }
 
-export function printErrorView({ code, message, hint }: ErrorView, screen: Screen): void {
+export function printErrorView(
+  { code, message, hint }: Pick<ErrorView, "code" | "message" | "hint">,
+  screen: Screen,
+): void {
   const { colours, columns } = screen;
   const lead = `error ${makeInert(code)}`;
   const [first = "", ...rest] = [`${lead}: ${message}`]

@@ -2,6 +2,7 @@
 import { constants } from "node:os";
 import type { EndedState } from "../../core/batch/batch.ts";
 import { unreachable } from "../../core/base/invariant.ts";
+import type { ErrorView } from "../../views/error.ts";
 
 export const EXIT = {
   ok: 0,
@@ -41,67 +42,32 @@ export function decideExitCode(state: EndedState): number {
 
 /** The user must fix these before the same command can work; everything else is a failure. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
-  "AMBIGUOUS_BATCH",
-  "AMBIGUOUS_ITEM",
-  "BAD_CLOSING",
+  "AMBIGUOUS",
   "BAD_CONFIG",
-  "BAD_DEADLINE",
-  "BAD_DURATION",
-  "BAD_EDIT",
+  "BAD_FUNCTION_RESULT",
   "BAD_INPUT",
-  "BAD_KEY",
-  "BAD_LANE",
-  "BAD_LIMIT",
-  "BAD_MODE",
+  "BAD_OPTION",
   "BAD_PIPELINE",
-  "BAD_POLICY",
-  "BAD_REDRIVE",
-  "BAD_RETENTION",
-  "BAD_SETTINGS",
-  "BAD_SOURCE",
-  "BAD_TENANT",
-  "BATCH_ENDED",
-  "BATCH_UNFINISHED",
   "CANNOT_REDRIVE",
-  "DUPLICATE_PIPELINE",
   "FILE_EXISTS",
   "FILE_MISSING",
-  "FILE_UNUSABLE",
   "IMPORT_FAILED",
-  "INPUT_MISSING",
   "KEY_TAKEN",
-  "LEDGER_ANCHOR",
   "LEDGER_KEY",
-  "LEDGER_NO_RECORD",
-  "MODULE_MISSING",
-  "NOT_A_DEAD_LETTER",
-  "NOT_A_PIPELINE",
   "NOT_CONFIRMED",
-  "NOT_WAITING",
-  "NO_DEFAULT_EXPORT",
-  "NO_LEDGER_KEY",
+  "NOT_FOUND",
   "NO_PAYLOAD",
   "NO_SOURCE",
-  "NO_SUBSCRIBER",
   "OTHER_PIPELINE",
   "OTHER_VERSION",
-  "PACKAGE_MISSING",
   "STORE_MISSING",
-  "SYNTAX_ERROR",
-  "UNKNOWN_BATCH",
-  "UNKNOWN_GROUP",
-  "UNKNOWN_ITEM",
-  "UNKNOWN_LANE",
-  "UNKNOWN_LETTER",
-  "UNKNOWN_PIPELINE",
-  "UNKNOWN_STEP",
-  "UNKNOWN_TENANT",
-  "UNKNOWN_TOPIC",
-  "UNSUPPORTED_SYNTAX",
   "USAGE",
+  "WRONG_STATE",
 ]);
 
-export function decideErrorExitCode(code: string): number {
+export function decideErrorExitCode({ code, field }: Pick<ErrorView, "code" | "field">): number {
+  // Scripts know a bad address for `sluice copy` as a failure; --store is checked as BAD_CONFIG.
+  if (code === "BAD_OPTION" && field === "store") return EXIT.failed;
   return USAGE_CODES.has(code) ? EXIT.usage : EXIT.failed;
 }
 

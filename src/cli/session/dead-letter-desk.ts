@@ -28,9 +28,9 @@ export async function findLetterStep(
   if (found.length <= 1) return found[0] ?? batch.step;
   const names = found.map((at) => nameStep(batch, at));
   throw new SluiceError(
-    "AMBIGUOUS_ITEM",
+    "AMBIGUOUS",
     `item ${item} of batch ${batch.id} is a dead letter in several steps: ${names.join(", ")}`,
-    { hint: "Say which with --step <name>." },
+    { kind: "item", hint: "Say which with --step <name>." },
   );
 }
 

@@ -56,7 +56,8 @@ export async function writeCsv(
   isShown: boolean,
 ): Promise<AsyncGenerator<Block>> {
   if (!isEnded(batch.state)) {
-    throw new SluiceError("BATCH_UNFINISHED", `batch ${batch.id} is ${batch.state}`, {
+    throw new SluiceError("WRONG_STATE", `batch ${batch.id} is ${batch.state}`, {
+      kind: "batch",
       hint: "CSV needs all results to know its columns: wait for the end, or take --format jsonl.",
     });
   }

@@ -13,6 +13,10 @@ export const ERROR_CLASSES = ["permanent", "transient", "fatal", "unexpected"] a
 export type ErrorClass = (typeof ERROR_CLASSES)[number];
 
 export interface SluiceErrorOptions {
+  /** Of BAD_OPTION and BAD_FUNCTION_RESULT: the option that is wrong, such as `lane`. */
+  readonly field?: string | undefined;
+  /** What the error is about where several things share a code: NOT_FOUND with `batch`. */
+  readonly kind?: string | undefined;
   /** What the reader can do about the error. */
   readonly hint?: string;
   /** True when the same call may succeed later without any change. */
@@ -29,12 +33,16 @@ const SLUICE_ERROR = Symbol.for("sluice.error");
 export class SluiceError extends Error {
   override readonly name = "SluiceError";
   readonly code: string;
+  readonly field: string | undefined;
+  readonly kind: string | undefined;
   readonly hint: string | undefined;
   readonly retryable: boolean;
 
   constructor(code: string, message: string, options: SluiceErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.code = code;
+    this.field = options.field;
+    this.kind = options.kind;
     this.hint = options.hint;
     this.retryable = options.retryable ?? false;
   }

@@ -75,7 +75,7 @@ describe("what an automatic pass redrives", () => {
   test.each([
     ["transient", "ETIMEDOUT", true],
     ["unexpected", "TypeError", true],
-    ["permanent", "BAD_ITEM", false],
+    ["permanent", "NOT_JSON", false],
     ["permanent", "POISON", false],
     ["transient", "STALLED", false],
     ["unexpected", "LOST", false],

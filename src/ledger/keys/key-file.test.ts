@@ -50,7 +50,7 @@ describe("the key file", () => {
   test("that others may read is refused, with the remedy", () => {
     openKeyFile(path, AT);
     chmodSync(path, 0o640);
-    expect(() => openKeyFile(path, AT)).toThrow(refusedWith("LEDGER_KEY_EXPOSED"));
+    expect(() => openKeyFile(path, AT)).toThrow(refusedWith("LEDGER_KEY_FILE"));
     expect(() => openKeyFile(path, AT)).toThrow(
       expect.objectContaining({ hint: expect.stringContaining("chmod 600") as string }) as Error,
     );
@@ -207,7 +207,7 @@ describe("a new key in the place of the old one", () => {
     copyFileSync(path, `${path}.${key.id}`);
     chmodSync(`${path}.${key.id}`, 0o644);
     const rotate = (): unknown => rotateKeyFile(path, AT, { keepOld: true });
-    expect(rotate).toThrow(refusedWith("LEDGER_KEY_EXPOSED"));
+    expect(rotate).toThrow(refusedWith("LEDGER_KEY_FILE"));
   });
 
   test("is stated on a line of its own, also where the last line has no end", () => {

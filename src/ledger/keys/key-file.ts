@@ -202,7 +202,7 @@ function readPrivately(path: string): string {
     if (process.platform !== "win32" && (mode & OTHERS) !== 0) {
       const shown = mode.toString(8).padStart(3, "0");
       throw new SluiceError(
-        "LEDGER_KEY_EXPOSED",
+        "LEDGER_KEY_FILE",
         `others may use the key ${path}: its mode is ${shown}`,
         {
           hint: `Run \`chmod 600 ${path}\`. If others may have read it, move it away: a new key is made. Then have only that one trusted.`,

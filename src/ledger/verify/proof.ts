@@ -122,7 +122,8 @@ export function hashBody(body: string): string {
 }
 
 function refuseUnknown(name: string): SluiceError {
-  return new SluiceError("LEDGER_NO_RECORD", `the export has no record ${name}`, {
+  return new SluiceError("NOT_FOUND", `the export has no record ${name}`, {
+    kind: "record",
     hint: "A record is named by its number in the chain; one of an item also by its place in its block: 7/0.",
   });
 }

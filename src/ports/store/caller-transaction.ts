@@ -15,7 +15,7 @@ export interface TransactionalStore {
   /**
    * Runs acts in a transaction that is open on the caller's own connection to the same database:
    * all of them are done or none, and the transaction stays open in either case. Refuses other
-   * connections with BAD_TRANSACTION. Absent in a store without SQL.
+   * connections with BAD_OPTION. Absent in a store without SQL.
    */
   within?<T>(transaction: unknown, act: (store: CallerTransactionStore) => Promise<T>): Promise<T>;
 }

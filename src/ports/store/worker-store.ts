@@ -214,7 +214,8 @@ export interface WorkerStore {
    * Commits any number of reports (a settle, a flush of partial outcomes, a give-back) and leases
    * the next chunks, in one transaction. Outcomes, counters, dead letters, results, checkpoints
    * and, with the last item, the ending of the step or batch are written together or not at all. So
-   * are the statements of items, in a store with a `dialect`; a store without one throws NO_SQL.
+   * are the statements of items, in a store with a `dialect`; a store without one throws
+   * STORE_UNSUPPORTED.
    *
    * Leased work is divided between the pipeline's tenants by weight (core/limits/fair-share.ts),
    * and within a tenant goes to the batch that was leased from least recently. A batch in a capped

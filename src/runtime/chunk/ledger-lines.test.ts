@@ -131,14 +131,14 @@ describe("a state", () => {
   test("must be declared by the pipeline", () => {
     expect(refuseState("DONE", ["DONE"])).toBeNull();
     expect(refuseState("DNOE", ["DONE"])).toMatchObject({
-      code: "UNKNOWN_STATE",
+      code: "UNDECLARED",
       message: expect.stringContaining("Did you mean DONE?") as string,
     });
     expect(refuseState("ELSE", ["DONE", "RECEIVED"])?.message).toContain(
       "They are DONE, RECEIVED.",
     );
     expect(refuseState("DONE", [])?.message).toContain('Add states: ["DONE"] to its ledger.');
-    expect(refuseState({}, ["DONE"])).toMatchObject({ code: "UNKNOWN_STATE" });
-    expect(refuseState("DONE", null)).toMatchObject({ code: "NO_ITEM_LEDGER" });
+    expect(refuseState({}, ["DONE"])).toMatchObject({ code: "UNDECLARED" });
+    expect(refuseState("DONE", null)).toMatchObject({ code: "UNDECLARED" });
   });
 });

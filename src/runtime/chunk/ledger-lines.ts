@@ -148,7 +148,7 @@ export function refuseState(
   if (declared === null) {
     const message =
       "its pipeline keeps no ledger of items: add ledger: { item: true, states: [...] } to it";
-    return new PermanentError(message, { code: "NO_ITEM_LEDGER" });
+    return new PermanentError(message, { code: "UNDECLARED" });
   }
   if (typeof state === "string" && declared.includes(state)) return null;
   const given = typeof state === "string" ? JSON.stringify(state.slice(0, 100)) : typeof state;
@@ -158,5 +158,5 @@ export function refuseState(
       ? `the pipeline declares none. Add states: [${given}] to its ledger.`
       : meant || `They are ${declared.join(", ")}.`;
   const message = `there is no state ${given} in the pipeline's ledger: ${known}`;
-  return new PermanentError(message, { code: "UNKNOWN_STATE" });
+  return new PermanentError(message, { code: "UNDECLARED" });
 }

@@ -33,13 +33,13 @@ export class MessageBuffer {
     if (nth >= MESSAGES_PER_ITEM_MAX) {
       throw new PermanentError(
         `it emits more than ${MESSAGES_PER_ITEM_MAX} messages; emit one that holds a list, or make several items of it`,
-        { code: "TOO_MANY_MESSAGES" },
+        { code: "BAD_MESSAGE" },
       );
     }
     if (this.#chars > EMITTED_CHARS_MAX) {
       throw new PermanentError(
         `its messages have more than ${EMITTED_CHARS_MAX} characters together; keep large values elsewhere and emit where they are`,
-        { code: "TOO_MANY_MESSAGES" },
+        { code: "BAD_MESSAGE" },
       );
     }
     this.#messages.push(emitted);
@@ -64,7 +64,7 @@ export function writeMessage(
   { topic, nth, message, traceparent }: Given,
 ): ItemMessage {
   if (typeof topic !== "string" || !topics.includes(topic)) {
-    throw new PermanentError(describeUnknownTopic(topic, topics), { code: "UNKNOWN_TOPIC" });
+    throw new PermanentError(describeUnknownTopic(topic, topics), { code: "UNDECLARED" });
   }
   const body = writeJson(message, `its message to ${topic}`, "BAD_MESSAGE");
   const trace = traceparent === null ? {} : { traceparent };

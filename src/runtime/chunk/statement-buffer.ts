@@ -24,15 +24,13 @@ export class StatementBuffer {
       statement.sql.length,
     );
     if (this.#statements.length >= STATEMENTS_PER_ITEM_MAX) {
-      throw new PermanentError(
+      throw refuse(
         `it queues more than ${STATEMENTS_PER_ITEM_MAX} statements with commitWith; write one for several rows, or make several items of it`,
-        { code: "TOO_MANY_STATEMENTS" },
       );
     }
     if (this.#chars > QUEUED_CHARS_MAX) {
-      throw new PermanentError(
+      throw refuse(
         `its statements have more than ${QUEUED_CHARS_MAX} characters together, with their values; keep large values elsewhere`,
-        { code: "TOO_MANY_STATEMENTS" },
       );
     }
     this.#statements.push(statement);

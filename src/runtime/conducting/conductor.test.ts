@@ -156,7 +156,7 @@ describe("before a batch is sliced", () => {
     const batch = await submit("b-1");
     expect(await conductor.slice({ ...batch, step: 1 }, sourced, null)).toMatchObject({
       state: "failed",
-      reason: { code: "UNKNOWN_STEP" },
+      reason: { code: "PIPELINE_CHANGED" },
     });
   });
 });

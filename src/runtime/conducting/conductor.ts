@@ -214,7 +214,7 @@ export class Conductor {
   async #failUnknownStep(batch: BatchSnapshot, pipeline: Pipeline): Promise<BatchSnapshot> {
     const name = batch.settings.steps[batch.step]?.name ?? `${batch.step}`;
     const reason = {
-      code: "UNKNOWN_STEP",
+      code: "PIPELINE_CHANGED",
       message: `the pipeline ${pipeline.name} has no step ${name} any more; give it a new version when its steps change`,
     };
     return (await this.#parts.store.fail(batch.id, reason)).batch;

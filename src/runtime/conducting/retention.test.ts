@@ -66,7 +66,7 @@ describe("retention", () => {
   ])("refuses %j before anything is removed", async (policy) => {
     const { asked, result } = prune(policy);
     await expect(result).rejects.toThrow(SluiceError);
-    await expect(result).rejects.toMatchObject({ code: "BAD_RETENTION" });
+    await expect(result).rejects.toMatchObject({ code: "BAD_OPTION", field: "retention" });
     expect(asked).toEqual([]);
     expect(findRetentionProblem(policy)).toBeTypeOf("string");
   });

@@ -34,7 +34,8 @@ export async function pruneByAge(
 ): Promise<PruneResult> {
   const problem = findRetentionProblem(policy);
   if (problem !== null) {
-    throw new SluiceError("BAD_RETENTION", problem, {
+    throw new SluiceError("BAD_OPTION", problem, {
+      field: "retention",
       hint: "Keep evidence at least as long as batches can be redriven.",
     });
   }

@@ -73,7 +73,8 @@ export class CpuCall {
   end(): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(
-      new SluiceError("LATE_CPU", "a CPU task was not done when its handler had returned", {
+      new SluiceError("LATE_CALL", "a CPU task was not done when its handler had returned", {
+        kind: "cpu",
         hint: "Await every call of cpu before the handler returns.",
       }),
     );
@@ -87,7 +88,7 @@ function checkTimeLimit(timeLimitMs: unknown): void {
   if (isGood) return;
   throw new PermanentError(
     `timeLimitMs of a CPU task must be a number from 1 to ${TIME_LIMIT_MS_MAX}, not ${String(timeLimitMs)}`,
-    { code: "CPU_TIME_LIMIT" },
+    { code: "BAD_CPU_TASK" },
   );
 }
 
@@ -96,13 +97,13 @@ function findModule(module: string | URL, definedIn: string | null): string {
   if (module instanceof URL || module.startsWith("file:")) {
     const { href, protocol } = new URL(module);
     if (protocol === "file:") return href;
-    throw new PermanentError(`a CPU task must be a file, not ${href}`, { code: "CPU_MODULE" });
+    throw new PermanentError(`a CPU task must be a file, not ${href}`, { code: "BAD_CPU_TASK" });
   }
   if (isAbsolute(module)) return pathToFileURL(module).href;
   if (definedIn === null) {
     throw new PermanentError(
       `the CPU task ${module} cannot be found, because the file of its pipeline is unknown: pass new URL("${module}", import.meta.url)`,
-      { code: "CPU_MODULE" },
+      { code: "BAD_CPU_TASK" },
     );
   }
   return pathToFileURL(resolve(dirname(fileURLToPath(definedIn)), module)).href;

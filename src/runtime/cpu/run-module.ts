@@ -47,7 +47,7 @@ async function loadTask(module: string, exportName: string): Promise<Task> {
   } catch (cause) {
     const { message: reason } = describeError(cause);
     throw new PermanentError(`the CPU task ${file} cannot be loaded: ${reason}`, {
-      code: "CPU_MODULE",
+      code: "BAD_CPU_TASK",
       cause,
     });
   }
@@ -57,7 +57,7 @@ async function loadTask(module: string, exportName: string): Promise<Task> {
     exportName === "default"
       ? `the CPU task ${file} has no default export that is a function`
       : `the CPU task ${file} has no function ${exportName}`,
-    { code: "CPU_MODULE" },
+    { code: "BAD_CPU_TASK" },
   );
 }
 
@@ -66,6 +66,6 @@ export function refuseData(what: "data" | "result", cause: unknown): PermanentEr
   const { message: reason } = describeError(cause);
   return new PermanentError(
     `the ${what} of a CPU task cannot be handed over (${reason}): use plain data, buffers and paths`,
-    { code: "CPU_DATA", cause },
+    { code: "BAD_CPU_TASK", cause },
   );
 }

@@ -116,7 +116,8 @@ export class Consumer implements Reader {
         : (messages, context) => deliverAll(sink, messages, context);
     const problem = problems.describe(`the consumer ${JSON.stringify(group)} of ${topic}`);
     if (problem !== null) {
-      throw new SluiceError("BAD_CONSUMER", problem, {
+      throw new SluiceError("BAD_OPTION", problem, {
+        field: "consumer",
         hint: "Fix this in engine.consume().",
       });
     }

@@ -71,7 +71,8 @@ describe("a router", () => {
     const routes = { "batch.endd": () => undefined, "batch.ended": 5, otherwise: "maybe" };
     expect(() => routeEvents(routes as never)).toThrow(
       expect.objectContaining({
-        code: "BAD_ROUTER",
+        code: "BAD_OPTION",
+        field: "routes",
         message: [
           "the router has 3 problems:",
           '  - "batch.endd" is not an event. Did you mean batch.ended?',

@@ -75,7 +75,8 @@ function checkRoutes(routes: EventRoutes): void {
   }
   const problem = problems.describe("the router");
   if (problem !== null) {
-    throw new SluiceError("BAD_ROUTER", problem, {
+    throw new SluiceError("BAD_OPTION", problem, {
+      field: "routes",
       hint: "Fix this in routeEvents().",
     });
   }

@@ -49,7 +49,8 @@ test("all problems of a subscriber are reported at once", () => {
   const make = (): unknown => new Subscriber("my mail", "sendmail" as never, options as never);
   expect(make).toThrow(
     expect.objectContaining({
-      code: "BAD_SUBSCRIBER",
+      code: "BAD_OPTION",
+      field: "subscriber",
       message: [
         'the subscriber "my mail" has 6 problems:',
         "  - atempts is not an option. Did you mean attempts?",

@@ -91,7 +91,8 @@ export class Subscriber implements Reader {
         : (event, context) => sink.deliver(event, context);
     const problem = problems.describe(`the subscriber ${JSON.stringify(name)}`);
     if (problem !== null) {
-      throw new SluiceError("BAD_SUBSCRIBER", problem, {
+      throw new SluiceError("BAD_OPTION", problem, {
+        field: "subscriber",
         hint: "Fix this in engine.subscribe().",
       });
     }

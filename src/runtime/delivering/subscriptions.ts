@@ -60,9 +60,9 @@ export class Subscriptions {
     const subscription = this.#byName.get(undelivered.reader);
     if (subscription === undefined) {
       throw new SluiceError(
-        "NO_SUBSCRIBER",
+        "NOT_FOUND",
         `the undelivered event ${id} is for the ${describeReader(undelivered.reader)}, which this engine does not have`,
-        { hint: describeMissing(undelivered.reader) },
+        { kind: "subscriber", hint: describeMissing(undelivered.reader) },
       );
     }
     const parts = { ...this.#parts, signal: this.#stop.signal };

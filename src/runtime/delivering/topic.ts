@@ -24,7 +24,7 @@ export class Topic {
   readonly #store: Store;
 
   constructor(name: string, store: Store) {
-    this.name = checkName("a topic's name", name);
+    this.name = checkName("topic", name);
     this.#store = store;
   }
 
@@ -52,11 +52,10 @@ export class Topic {
     // Acknowledging a message that does not exist yet would skip it later.
     const [message] = await this.#store.readMessages(this.name, position - 1, 1);
     if (message?.position !== position) {
-      throw new SluiceError(
-        "UNKNOWN_POSITION",
-        `the topic ${this.name} has no message at ${position}`,
-        { hint: "Acknowledge the position of a message that was read." },
-      );
+      throw new SluiceError("NOT_FOUND", `the topic ${this.name} has no message at ${position}`, {
+        kind: "message",
+        hint: "Acknowledge the position of a message that was read.",
+      });
     }
     await this.#store.savePosition(reader, position);
   }
@@ -87,26 +86,29 @@ export class Topic {
   }
 
   #nameReader(group: string): string {
-    return nameGroupReader(this.name, checkName("a group's name", group));
+    return nameGroupReader(this.name, checkName("group", group));
   }
 }
 
 export function describeUnknownGroup(topic: string, group: string): SluiceError {
-  return new SluiceError("UNKNOWN_GROUP", `the topic ${topic} has no group ${group}`, {
+  return new SluiceError("NOT_FOUND", `the topic ${topic} has no group ${group}`, {
+    kind: "group",
     hint: "`sluice topics` lists the groups.",
   });
 }
 
-function checkName(what: string, name: string): string {
+function checkName(what: "topic" | "group", name: string): string {
   if (isTopicName(name)) return name;
-  throw new SluiceError("BAD_TOPIC", `${what} ${TOPIC_NAME_RULE}`, {
+  throw new SluiceError("BAD_OPTION", `a ${what}'s name ${TOPIC_NAME_RULE}`, {
+    field: what,
     hint: "Use the name that the pipeline's topics or engine.consume use.",
   });
 }
 
 function checkWhole(name: string, value: number, min: number, max: number): void {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return;
-  throw new SluiceError("BAD_TOPIC", `${name} must be a whole number from ${min} to ${max}`, {
+  throw new SluiceError("BAD_OPTION", `${name} must be a whole number from ${min} to ${max}`, {
+    field: name,
     hint: `It is ${String(value)}.`,
   });
 }

@@ -35,7 +35,8 @@ export async function findUndelivered(store: Store, id: number): Promise<Undeliv
     ? await store.listUndelivered({ afterId: id - 1, limit: 1 })
     : [];
   if (undelivered?.id === id) return undelivered;
-  throw new SluiceError("UNKNOWN_LETTER", `there is no undelivered event ${String(id)}`, {
+  throw new SluiceError("NOT_FOUND", `there is no undelivered event ${String(id)}`, {
+    kind: "undelivered",
     hint: "`sluice topics undelivered` lists them. This one may have been delivered or discarded.",
   });
 }
@@ -61,7 +62,8 @@ export async function redeliverAgain(
 async function readDelivery(store: Store, undelivered: UndeliveredEvent): Promise<Delivery> {
   const [delivery] = await readStream(store, undelivered.reader, undelivered.position - 1, 1);
   if (delivery?.position === undelivered.position) return delivery;
-  throw new SluiceError("RECORD_GONE", `the record of ${undelivered.event} is gone`, {
+  throw new SluiceError("REMOVED", `the record of ${undelivered.event} is gone`, {
+    kind: "record",
     hint: "It cannot be delivered any more: discard it.",
   });
 }

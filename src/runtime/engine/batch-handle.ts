@@ -129,7 +129,8 @@ export class BatchHandle<Result = unknown> {
   #findStep(steps: readonly { readonly name: string }[], wanted: string): number {
     const number = steps.findIndex(({ name }) => name === wanted);
     if (number !== -1) return number;
-    throw new SluiceError("UNKNOWN_STEP", `batch ${this.id} has no step ${wanted}`, {
+    throw new SluiceError("NOT_FOUND", `batch ${this.id} has no step ${wanted}`, {
+      kind: "step",
       hint: `Its steps: ${steps.map(({ name }) => name).join(", ")}.`,
     });
   }
@@ -203,7 +204,8 @@ export class BatchHandle<Result = unknown> {
   async #getBatch(): Promise<BatchSnapshot> {
     const batch = await this.#parts.store.getBatch(this.id);
     if (batch === null) {
-      throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${this.id}`, {
+      throw new SluiceError("NOT_FOUND", `there is no batch ${this.id}`, {
+        kind: "batch",
         hint: "`sluice list` shows all batches.",
       });
     }

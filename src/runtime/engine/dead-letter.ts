@@ -71,7 +71,8 @@ export async function editDeadLetter(
     try {
       await checkItem(schema, payload);
     } catch (error) {
-      throw new SluiceError("BAD_EDIT", `the new payload ${describeError(error).message}`, {
+      throw new SluiceError("BAD_OPTION", `the new payload ${describeError(error).message}`, {
+        field: "payload",
         hint: "Fix the payload; the dead letter is unchanged.",
         cause: error,
       });
@@ -79,17 +80,16 @@ export async function editDeadLetter(
   }
   const value = JSON.stringify(payload);
   if (value === undefined) {
-    throw new SluiceError("BAD_EDIT", "the new payload cannot be written as JSON", {
+    throw new SluiceError("BAD_OPTION", "the new payload cannot be written as JSON", {
+      field: "payload",
       hint: "Give plain data.",
     });
   }
   if (await store.editDeadLetter(id, { step, item, value, by, why })) return;
   throw new SluiceError(
-    "NOT_A_DEAD_LETTER",
+    "WRONG_STATE",
     `item ${item} of batch ${id} is not a dead letter any more`,
-    {
-      hint: "It was redriven, or retention has removed its data.",
-    },
+    { kind: "item", hint: "It was redriven, or retention has removed its data." },
   );
 }
 
@@ -101,12 +101,14 @@ async function findLetter(
 ): Promise<{ readonly place: ItemPlace; readonly letter: DeadLetter }> {
   const place = await store.findItem(id, step, item);
   if (place === null) {
-    throw new SluiceError("UNKNOWN_ITEM", `batch ${id} has no item ${item} in step ${step}`, {
+    throw new SluiceError("NOT_FOUND", `batch ${id} has no item ${item} in step ${step}`, {
+      kind: "item",
       hint: "`sluice dead` lists the dead letters of a batch.",
     });
   }
   if (place.letter === null) {
-    throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is ${place.outcome}`, {
+    throw new SluiceError("WRONG_STATE", `item ${item} of batch ${id} is ${place.outcome}`, {
+      kind: "item",
       hint: "Only a dead letter can be shown, edited or discarded.",
     });
   }
@@ -146,9 +148,10 @@ async function readChunk(
   }
   const batch = await parts.store.getBatch(id);
   const definition = pipeline?.steps[step];
-  if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id}`);
+  if (batch === null)
+    throw new SluiceError("NOT_FOUND", `there is no batch ${id}`, { kind: "batch" });
   if (definition === undefined) {
-    throw new SluiceError("NO_PIPELINE", "its pipeline is needed to read its payload");
+    throw new SluiceError("NO_PAYLOAD", "its pipeline is needed to read its payload");
   }
   const reader = new BatchReader(batch, definition, parts);
   try {

@@ -29,7 +29,8 @@ export async function closeKey(
   const forMs =
     "until" in closing ? new Date(closing.until).getTime() - clock.wallMs() : closing.forMs;
   if (!(forMs > 0 && forMs <= FOR_MS_MAX)) {
-    throw new SluiceError("BAD_CLOSING", `key ${JSON.stringify(key)} cannot be closed for that`, {
+    throw new SluiceError("BAD_OPTION", `key ${JSON.stringify(key)} cannot be closed for that`, {
+      field: "until" in closing ? "until" : "forMs",
       hint: "Give an `until` in the future, or a `forMs` above 0; at most one year.",
     });
   }

@@ -20,7 +20,8 @@ export async function checkLimit(
   if (problem !== null) {
     const question = askDidYouMean(findSimilar(request.kind, LIMIT_KINDS));
     const isKnown = LIMIT_KINDS.includes(request.kind);
-    throw new SluiceError("BAD_LIMIT", `no limit: ${problem}`, {
+    throw new SluiceError("BAD_OPTION", `no limit: ${problem}`, {
+      field: "limit",
       hint: isKnown || question === "" ? "`sluice limits --help` shows examples." : question,
     });
   }
@@ -46,12 +47,14 @@ async function isSet(store: Store, { kind, scope, name }: LimitTarget): Promise<
 async function checkBatch(store: Store, id: string): Promise<void> {
   const batch = await store.getBatch(id);
   if (batch === null) {
-    throw new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
+    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this store`, {
+      kind: "batch",
       hint: "`sluice list` shows all batches.",
     });
   }
   if (!isEnded(batch.state)) return;
-  throw new SluiceError("BATCH_ENDED", `batch ${id} has ended: ${batch.state}`, {
+  throw new SluiceError("WRONG_STATE", `batch ${id} has ended: ${batch.state}`, {
+    kind: "batch",
     hint: "Only a batch that has not ended can be limited.",
   });
 }
@@ -71,8 +74,8 @@ async function checkTenant(
   if (tenants.has(tenant)) return;
   const question = askDidYouMean(findSimilar(tenant, tenants));
   throw new SluiceError(
-    "UNKNOWN_TENANT",
+    "NOT_FOUND",
     `no batch of the pipeline ${pipeline} has the tenant ${JSON.stringify(tenant)}`,
-    { hint: question === "" ? "`sluice list --json` shows tenants." : question },
+    { kind: "tenant", hint: question === "" ? "`sluice list --json` shows tenants." : question },
   );
 }

@@ -146,7 +146,8 @@ function describeClosed(batch: BatchSnapshot | null): SluiceError {
       : batch.sealed && !isEnded(batch.state)
         ? "is sealed"
         : `has ended: ${batch.state}`;
-  return new SluiceError("BATCH_CLOSED", `the batch ${what}; it takes no more items`, {
+  return new SluiceError("WRONG_STATE", `the batch ${what}; it takes no more items`, {
+    kind: "batch",
     hint: "Open a new batch for what is left.",
   });
 }

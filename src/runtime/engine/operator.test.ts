@@ -182,11 +182,13 @@ describe("cancelling", () => {
     const id = await submit("b-1");
     const mode = "later" as "now";
     await expect(operator.cancel({ batch: id }, { mode })).rejects.toMatchObject({
-      code: "BAD_MODE",
+      code: "BAD_OPTION",
+      field: "mode",
       hint: "It is one of drain, now.",
     });
     await expect(operator.cancel({ batch: "b-9" })).rejects.toMatchObject({
-      code: "UNKNOWN_BATCH",
+      code: "NOT_FOUND",
+      kind: "batch",
     });
   });
 });
@@ -222,25 +224,28 @@ describe("pausing and resuming", () => {
     const id = await submit("b-1");
     await finish();
     for (const act of [operator.pause({ batch: id }), operator.resume({ batch: id })]) {
-      await expect(act).rejects.toMatchObject({ code: "BATCH_ENDED" });
+      await expect(act).rejects.toMatchObject({ code: "WRONG_STATE", kind: "batch" });
     }
-    await expect(operator.pause({ batch: "b-9" })).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(operator.pause({ batch: "b-9" })).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      kind: "batch",
+    });
   });
 });
 
 describe("an unknown name", () => {
   test.each([
-    [{ lane: "nort" }, "UNKNOWN_LANE", "Did you mean north?"],
-    [{ lane: "elsewhere" }, "UNKNOWN_LANE", "`sluice list` shows all batches."],
-    [{ pipeline: "imprt" }, "UNKNOWN_PIPELINE", "Did you mean import?"],
-  ])("is refused with a suggestion: %j", async (target, code, hint) => {
+    [{ lane: "nort" }, "lane", "Did you mean north?"],
+    [{ lane: "elsewhere" }, "lane", "`sluice list` shows all batches."],
+    [{ pipeline: "imprt" }, "pipeline", "Did you mean import?"],
+  ])("is refused with a suggestion: %j", async (target, kind, hint) => {
     await submit("b-1");
     for (const act of [
       () => operator.cancel(target),
       () => operator.pause(target),
       () => operator.resume(target),
     ]) {
-      await expect(act()).rejects.toMatchObject({ code, hint });
+      await expect(act()).rejects.toMatchObject({ code: "NOT_FOUND", kind, hint });
     }
   });
 
@@ -255,11 +260,13 @@ describe("a lane's policy and order", () => {
   test("an unknown policy is refused with a suggestion", async () => {
     await submit("b-1");
     await expect(operator.setLanePolicy("north", "blok" as "block")).rejects.toMatchObject({
-      code: "BAD_POLICY",
+      code: "BAD_OPTION",
+      field: "policy",
       hint: "Did you mean block? A policy is block, skip, park.",
     });
     await expect(operator.setLanePolicy("nord", "skip")).rejects.toMatchObject({
-      code: "UNKNOWN_LANE",
+      code: "NOT_FOUND",
+      kind: "lane",
     });
     await operator.setLanePolicy("north", "skip");
     expect(await operator.lanes()).toMatchObject([
@@ -270,7 +277,7 @@ describe("a lane's policy and order", () => {
   test("a batch that waits can be moved; one that runs or has ended cannot", async () => {
     for (const id of ["b-1", "b-2", "b-3"]) await submit(id);
     await operator.move("b-3", { before: "b-2" });
-    const refused = { code: "NOT_WAITING" };
+    const refused = { code: "WRONG_STATE", kind: "batch" };
     await expect(operator.move("b-1", { to: "back" })).rejects.toMatchObject(refused);
     await expect(operator.move("b-3", { before: "b-9" })).rejects.toThrow(/both must wait/);
     await operator.cancel({ batch: "b-1" });
@@ -299,15 +306,24 @@ describe("limits", () => {
     const refusals: [LimitRequest, object][] = [
       [
         { ...cap, name: "nort" },
-        { code: "UNKNOWN_LANE", hint: "Did you mean north?" },
+        { code: "NOT_FOUND", kind: "lane", hint: "Did you mean north?" },
       ],
-      [{ ...cap, scope: "pipeline", name: "inport" }, { code: "UNKNOWN_PIPELINE" }],
-      [{ ...cap, scope: "batch", name: "b-9" }, { code: "UNKNOWN_BATCH" }],
-      [{ ...cap, value: 0 }, { code: "BAD_LIMIT" }],
+      [
+        { ...cap, scope: "pipeline", name: "inport" },
+        { code: "NOT_FOUND", kind: "pipeline" },
+      ],
+      [
+        { ...cap, scope: "batch", name: "b-9" },
+        { code: "NOT_FOUND", kind: "batch" },
+      ],
+      [
+        { ...cap, value: 0 },
+        { code: "BAD_OPTION", field: "limit" },
+      ],
       [{ ...cap, kind: "cup" } as unknown as LimitRequest, { hint: "Did you mean cap?" }],
       [
         { kind: "weight", scope: "tenant", name: "import/nort", value: 3 },
-        { code: "UNKNOWN_TENANT", hint: "Did you mean north?" },
+        { code: "NOT_FOUND", kind: "tenant", hint: "Did you mean north?" },
       ],
     ];
     for (const [request, refusal] of refusals) {
@@ -315,7 +331,8 @@ describe("limits", () => {
     }
     await operator.cancel({ batch: "b-1" });
     await expect(operator.setLimit({ ...cap, scope: "batch", name: "b-1" })).rejects.toMatchObject({
-      code: "BATCH_ENDED",
+      code: "WRONG_STATE",
+      kind: "batch",
     });
   });
 
@@ -325,7 +342,7 @@ describe("limits", () => {
     expect(await operator.setLimit(rate)).toBe(true);
     await expect(
       operator.setLimit({ ...rate, value: { perSecond: -1, burst: 1 } }),
-    ).rejects.toMatchObject({ code: "BAD_LIMIT" });
+    ).rejects.toMatchObject({ code: "BAD_OPTION", field: "limit" });
   });
 });
 
@@ -383,14 +400,16 @@ describe("redriving", () => {
     const id = await submit("b-1");
     await settle(await lease(), true);
     await expect(operator.redrive(id, { items: [9] })).rejects.toMatchObject({
-      code: "UNKNOWN_ITEM",
+      code: "NOT_FOUND",
+      kind: "item",
     });
     await expect(operator.redrive(id, { items: [0] })).rejects.toThrow(/item 0 .* is succeeded/);
     await expect(operator.discard(id, { items: [2] })).rejects.toThrow(/item 2 .* is pending/);
     await operator.cancel({ batch: id });
     await expect(operator.redrive(id, { items: [2] })).rejects.toThrow(/item 2 .* is cancelled/);
     await expect(operator.redrive("b-9", { items: [0] })).rejects.toMatchObject({
-      code: "UNKNOWN_BATCH",
+      code: "NOT_FOUND",
+      kind: "batch",
     });
   });
 
@@ -404,7 +423,10 @@ describe("redriving", () => {
   ])("refuses %j", async (options) => {
     const id = await submit("b-1");
     await finish();
-    await expect(operator.redrive(id, options)).rejects.toMatchObject({ code: "BAD_REDRIVE" });
+    await expect(operator.redrive(id, options)).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      field: Object.keys(options)[0],
+    });
   });
 
   test("discarded dead letters are not redriven", async () => {
@@ -429,7 +451,7 @@ describe("asking why", () => {
     ]);
     expect(await operator.why("b-2")).toMatchObject({ code: "lane" });
     expect((await operator.why("b-1", 1)).chunks).toHaveLength(1);
-    await expect(operator.why("b-9")).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(operator.why("b-9")).rejects.toMatchObject({ code: "NOT_FOUND", kind: "batch" });
   });
 });
 

@@ -161,7 +161,8 @@ export class Operator {
     if ("batch" in target) {
       const batch = await this.#getBatch(target.batch);
       if (!isEnded(batch.state)) return { scope: "batch", name: batch.id };
-      throw new SluiceError("BATCH_ENDED", `batch ${batch.id} has ended: ${batch.state}`, {
+      throw new SluiceError("WRONG_STATE", `batch ${batch.id} has ended: ${batch.state}`, {
+        kind: "batch",
         hint: "Only a batch that has not ended can be paused or resumed.",
       });
     }
@@ -182,9 +183,9 @@ export class Operator {
     const others = await this.#store.listBatches({ limit: PAGE });
     const question = askDidYouMean(findSimilar(name, new Set(others.map((one) => one[what]))));
     throw new SluiceError(
-      what === "lane" ? "UNKNOWN_LANE" : "UNKNOWN_PIPELINE",
+      "NOT_FOUND",
       `no batch of this store has the ${what} ${JSON.stringify(name)}`,
-      { hint: question === "" ? "`sluice list` shows all batches." : question },
+      { kind: what, hint: question === "" ? "`sluice list` shows all batches." : question },
     );
   }
 
@@ -196,7 +197,8 @@ export class Operator {
   async setLanePolicy(lane: string, policy: LanePolicy): Promise<void> {
     if (!LANE_POLICIES.includes(policy)) {
       const question = askDidYouMean(findSimilar(policy, LANE_POLICIES));
-      throw new SluiceError("BAD_POLICY", `${JSON.stringify(policy)} is no policy of a lane`, {
+      throw new SluiceError("BAD_OPTION", `${JSON.stringify(policy)} is no policy of a lane`, {
+        field: "policy",
         hint: `${question} A policy is ${LANE_POLICIES.join(", ")}.`.trim(),
       });
     }
@@ -211,11 +213,11 @@ export class Operator {
     const { state, active } = result.batch;
     const what = isEnded(state) ? `has ended: ${state}` : active ? "has its turn" : "is not there";
     throw new SluiceError(
-      "NOT_WAITING",
+      "WRONG_STATE",
       active || isEnded(state)
         ? `batch ${batch} ${what}, so it cannot be moved in its lane`
         : `batch ${batch} cannot be moved there: both must wait in the same lane`,
-      { hint: "`sluice lanes` shows who waits." },
+      { kind: "batch", hint: "`sluice lanes` shows who waits." },
     );
   }
 
@@ -245,14 +247,16 @@ export class Operator {
       const places = found.filter((place) => place !== null);
       const last = places.at(-1);
       if (last === undefined) {
-        throw new SluiceError("UNKNOWN_ITEM", `batch ${id} has no item ${item}`, {
+        throw new SluiceError("NOT_FOUND", `batch ${id} has no item ${item}`, {
+          kind: "item",
           hint: "`sluice dead` lists the dead letters of a batch.",
         });
       }
       if (places.every(({ letter }) => letter === null)) {
         const outcome =
           isEnded(batch.state) && last.outcome === "pending" ? "cancelled" : last.outcome;
-        throw new SluiceError("NOT_A_DEAD_LETTER", `item ${item} of batch ${id} is ${outcome}`, {
+        throw new SluiceError("WRONG_STATE", `item ${item} of batch ${id} is ${outcome}`, {
+          kind: "item",
           hint: "Only a dead letter can be redriven, edited or discarded.",
         });
       }
@@ -359,7 +363,8 @@ function readUser(): string {
 function readMode({ mode }: StopOptions, otherwise: StopMode): StopMode {
   if (mode === undefined) return otherwise;
   if (STOP_MODES.includes(mode)) return mode;
-  throw new SluiceError("BAD_MODE", `${JSON.stringify(mode)} is no way to stop`, {
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(mode)} is no way to stop`, {
+    field: "mode",
     hint: `It is one of ${STOP_MODES.join(", ")}.`,
   });
 }
@@ -367,13 +372,15 @@ function readMode({ mode }: StopOptions, otherwise: StopMode): StopMode {
 function checkRate(ceiling: number, perSecond: number | null): void {
   const rateFits = perSecond === null || (perSecond > 0 && Number.isFinite(perSecond));
   if (Number.isInteger(ceiling) && ceiling > 0 && rateFits) return;
-  throw new SluiceError("BAD_REDRIVE", "a ceiling and a rate are numbers above 0", {
+  throw new SluiceError("BAD_OPTION", "a ceiling and a rate are numbers above 0", {
+    field: rateFits ? "ceiling" : "perSecond",
     hint: "The ceiling is a whole number of items; the rate is in items a second.",
   });
 }
 
 function unknownBatch(id: string): SluiceError {
-  return new SluiceError("UNKNOWN_BATCH", `there is no batch ${id} in this store`, {
+  return new SluiceError("NOT_FOUND", `there is no batch ${id} in this store`, {
+    kind: "batch",
     hint: "`sluice list` shows all batches.",
   });
 }

@@ -26,12 +26,14 @@ export function checkItems(
 
 export function checkNames(key: string | undefined, lane: string): void {
   if (key !== undefined && (key === "" || key.length > KEY_CHARS_MAX)) {
-    throw new SluiceError("BAD_KEY", `a key has 1 to ${KEY_CHARS_MAX} characters`, {
+    throw new SluiceError("BAD_OPTION", `a key has 1 to ${KEY_CHARS_MAX} characters`, {
+      field: "key",
       hint: "Choose a shorter key.",
     });
   }
   if (!LANE.test(lane)) {
-    throw new SluiceError("BAD_LANE", `${JSON.stringify(lane)} is no lane`, {
+    throw new SluiceError("BAD_OPTION", `${JSON.stringify(lane)} is no lane`, {
+      field: "lane",
       hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
     });
   }
@@ -43,9 +45,10 @@ export function nameTenant({ name, share: { tenant } }: Pipeline, lane: string):
   const named: unknown = tenant(lane);
   if (typeof named === "string" && named !== "" && named.length <= TENANT_CHARS_MAX) return named;
   throw new SluiceError(
-    "BAD_TENANT",
+    "BAD_FUNCTION_RESULT",
     `the pipeline ${name} names ${JSON.stringify(named) ?? "nothing"} as the tenant of lane ${lane}`,
     {
+      field: "share.tenant",
       hint: `A tenant is a text of 1 to ${TENANT_CHARS_MAX} characters. Fix the option share.tenant.`,
     },
   );
@@ -67,7 +70,8 @@ export function checkDeadline(deadline: Date, now: number): number {
   const at = deadline.getTime();
   if (at > now) return at;
   const what = Number.isNaN(at) ? "is no time" : `${deadline.toISOString()} has passed`;
-  throw new SluiceError("BAD_DEADLINE", `the deadline ${what}`, {
+  throw new SluiceError("BAD_OPTION", `the deadline ${what}`, {
+    field: "deadline",
     hint: "A deadline lies in the future.",
   });
 }

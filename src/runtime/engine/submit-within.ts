@@ -42,9 +42,14 @@ export async function submitWithin(
 ): Promise<Recorded> {
   const { store } = parts;
   if (store.within === undefined) {
-    throw new SluiceError("NO_SQL", `the store ${store.name} has no SQL, and so no transactions`, {
-      hint: "Open the engine on a SQLite file or a PostgreSQL database, or leave transaction out.",
-    });
+    throw new SluiceError(
+      "STORE_UNSUPPORTED",
+      `the store ${store.name} has no SQL, and so no transactions`,
+      {
+        kind: "sql",
+        hint: "Open the engine on a SQLite file or a PostgreSQL database, or leave transaction out.",
+      },
+    );
   }
   return store.within(transaction, async (within) => {
     const recorded = await record(within);

@@ -48,8 +48,11 @@ async function* readRecords(
   // complete.
   if ((await store.readLedger(batch, 0, 1)).length > 0) return;
   throw new SluiceError(
-    "LEDGER_REMOVED",
+    "REMOVED",
     `there is no ledger of batch ${batch} any more: retention removes it with all that is known of it`,
-    { hint: "Keep what is to be proven for longer (keepEvidenceMs), or export it before it goes." },
+    {
+      kind: "ledger",
+      hint: "Keep what is to be proven for longer (keepEvidenceMs), or export it before it goes.",
+    },
   );
 }

@@ -53,8 +53,8 @@ function openLater(open: OpenKey): OpenKey {
       return open(at);
     } catch (error) {
       if (!(error instanceof SluiceError)) throw error;
-      const { code, message, hint = "" } = error;
-      throw new SluiceError(code, message, { hint, retryable: true, cause: error });
+      const { code, message, field, kind, hint = "" } = error;
+      throw new SluiceError(code, message, { field, kind, hint, retryable: true, cause: error });
     }
   };
 }

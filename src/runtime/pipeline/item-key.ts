@@ -18,7 +18,9 @@ export function checkKey(key: unknown): string {
 }
 
 function badKey(problem: string): PermanentError {
-  return new PermanentError(`${problem}; a key is a text or a number`, { code: "BAD_ITEM_KEY" });
+  return new PermanentError(`${problem}; a key is a text or a number`, {
+    code: "BAD_FUNCTION_RESULT",
+  });
 }
 
 /** An error in the key function must not hide the failure for which the key is read. */

@@ -51,12 +51,12 @@ function checkCost(cost: unknown, key: string, spec: BucketSpec): void {
   const isNumber = typeof cost === "number" && Number.isFinite(cost) && cost > 0;
   if (!isNumber) {
     throw new PermanentError(`rate.tokens gave ${String(cost)}; it must give a number above 0`, {
-      code: "BAD_TOKENS",
+      code: "BAD_FUNCTION_RESULT",
     });
   }
   if (spec.kind !== "rate" || cost <= spec.burst) return;
   throw new PermanentError(
     `it needs ${cost} tokens at once, and the burst of key ${JSON.stringify(key)} is ${spec.burst}: raise rate.burst`,
-    { code: "BAD_TOKENS" },
+    { code: "BAD_FUNCTION_RESULT" },
   );
 }

@@ -102,7 +102,9 @@ describe("a step that waits for a count", () => {
     "fails when the count is %s",
     async (count) => {
       const watched = new Watched();
-      await expect(watched.look(count as number)).rejects.toMatchObject({ code: "BAD_COUNT" });
+      await expect(watched.look(count as number)).rejects.toMatchObject({
+        code: "BAD_FUNCTION_RESULT",
+      });
       const aimless = new Watched({ target: (() => count) as () => number });
       await expect(aimless.look(1)).rejects.toThrow(/waitFor.target gave/);
     },

@@ -71,6 +71,6 @@ export function makeWaitStep({ count, target = 0, stalls = STALLS_MAX, delays = 
 function checkCount(value: unknown, what: string): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw new PermanentError(`waitFor.${what} gave ${String(value)}, which is no number`, {
-    code: "BAD_COUNT",
+    code: "BAD_FUNCTION_RESULT",
   });
 }

@@ -47,7 +47,8 @@ export async function readChunks(
   { store, step, readers, health }: ChunkReadingParts,
 ): Promise<ReadResult> {
   const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
-  if (batch === null) throw new SluiceError("UNKNOWN_BATCH", `batch ${id} has vanished`);
+  if (batch === null)
+    throw new SluiceError("NOT_FOUND", `batch ${id} has vanished`, { kind: "batch" });
   for (const run of runs) run.trace = traceChunk(batch, step, run);
   let contents: readonly SliceItems[];
   try {

@@ -162,7 +162,7 @@ describe("claiming contents", () => {
     const { failures } = run.makeReport("yield");
     expect(failures).toMatchObject([
       { index: 0, attempts: 1, message: "no identity", retryInMs: null },
-      { index: 2, code: "BAD_ITEM_KEY", retryInMs: null },
+      { index: 2, code: "BAD_FUNCTION_RESULT", retryInMs: null },
     ]);
   });
 });

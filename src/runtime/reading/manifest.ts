@@ -31,7 +31,7 @@ export function freezeItem(item: unknown, index: number): string {
     cause = error;
   }
   if (text === undefined) {
-    throw new SluiceError("BAD_ITEM", `item ${index} cannot be written as JSON`, {
+    throw new SluiceError("NOT_JSON", `item ${index} cannot be written as JSON`, {
       hint: "Hand over plain data: no functions, BigInts or cycles.",
       cause,
     });

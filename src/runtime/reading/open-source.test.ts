@@ -123,7 +123,7 @@ describe("the source of a step", () => {
   ])("cannot request %s, which is not an earlier step", (name, hint) => {
     const steps = makeSteps(({ results }) => results(name));
     const error = refuse(() => openSource(steps[2] as Step, makeBatch(steps), makeStore(0).store));
-    expect(error).toMatchObject({ code: "UNKNOWN_STEP", hint });
+    expect(error).toMatchObject({ code: "NOT_FOUND", kind: "step", hint });
     expect(error.message).toContain(`asks for the results of ${name}`);
   });
 
@@ -134,7 +134,11 @@ describe("the source of a step", () => {
       process,
     }).steps;
     const error = refuse(() => openSource(first, makeBatch([first]), makeStore(0).store));
-    expect(error).toMatchObject({ code: "UNKNOWN_STEP", hint: "Steps before it: none." });
+    expect(error).toMatchObject({
+      code: "NOT_FOUND",
+      kind: "step",
+      hint: "Steps before it: none.",
+    });
   });
 
   test("is required for a batch with an input", () => {
@@ -153,7 +157,7 @@ describe("the source of a step", () => {
     for (const bad of [null, undefined, 5, "text", {}]) {
       const odd = makeSteps(() => bad);
       const open = (): unknown => openSource(odd[2] as Step, makeBatch(odd), makeStore(0).store);
-      expect(refuse(open)).toMatchObject({ code: "BAD_SOURCE" });
+      expect(refuse(open)).toMatchObject({ code: "BAD_FUNCTION_RESULT", field: "source" });
     }
   });
 });

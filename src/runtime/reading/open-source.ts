@@ -31,9 +31,12 @@ export function openSource(step: Step, batch: BatchSnapshot, store: Store): Sour
   }
   if (isSource(source) || isIterable(source)) return source;
   throw new SluiceError(
-    "BAD_SOURCE",
+    "BAD_FUNCTION_RESULT",
     `the source of ${step.name} returned ${source === null ? "null" : `a ${typeof source}`}`,
-    { hint: "Return jsonl(...), csv(...), an array, or any iterable or async iterable." },
+    {
+      field: "source",
+      hint: "Return jsonl(...), csv(...), an array, or any iterable or async iterable.",
+    },
   );
 }
 
@@ -74,9 +77,12 @@ function unknownStep(step: Step, name: string | undefined, names: readonly strin
   const before = names.slice(0, step.number);
   const question = name === undefined ? "" : askDidYouMean(findSimilar(name, before));
   return new SluiceError(
-    "UNKNOWN_STEP",
+    "NOT_FOUND",
     `the step ${step.name} asks for the results of ${name ?? "the step before"}, which is no step before it`,
-    { hint: question === "" ? `Steps before it: ${before.join(", ") || "none"}.` : question },
+    {
+      kind: "step",
+      hint: question === "" ? `Steps before it: ${before.join(", ") || "none"}.` : question,
+    },
   );
 }
 

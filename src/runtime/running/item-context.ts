@@ -117,7 +117,7 @@ export class HandlerCall implements ItemContext {
 
   /** For one of the items of a `processChunk` call. */
   emitFor(position: number, topic: string, message: unknown): void {
-    this.#refuseLate(position, { code: "LATE_EMIT", deed: `emitted to ${topic}` });
+    this.#refuseLate(position, "emit", `emitted to ${topic}`);
     this.#emitted ??= new Map();
     const messageBuffer =
       this.#emitted.get(position) ?? new MessageBuffer(position, this.#step.topics.emit);
@@ -136,7 +136,7 @@ export class HandlerCall implements ItemContext {
 
   /** For one of the items of a `processChunk` call. */
   commitFor(position: number, sql: string, values?: readonly unknown[]): void {
-    this.#refuseLate(position, { code: "LATE_STATEMENT", deed: "called commitWith" });
+    this.#refuseLate(position, "commitWith", "called commitWith");
     if (!this.#run.facts.hasSql) throw refuseWithoutSql();
     this.#queued ??= new Map();
     const queued = this.#queued.get(position) ?? new StatementBuffer();
@@ -155,7 +155,7 @@ export class HandlerCall implements ItemContext {
 
   /** For one of the items of a `processChunk` call. */
   recordFor(position: number, key: string | null, state: string, details: unknown): void {
-    this.#refuseLate(position, { code: "LATE_RECORD", deed: `recorded ${state}` });
+    this.#refuseLate(position, "record", `recorded ${state}`);
     const refused = refuseState(state, this.#step.states);
     if (refused !== null) throw refused;
     recordState(this.#run, position, key, state, details);
@@ -169,13 +169,13 @@ export class HandlerCall implements ItemContext {
     return this.#cpu.run;
   }
 
-  #refuseLate(position: number, { code, deed }: Record<"code" | "deed", string>): void {
+  #refuseLate(position: number, call: "emit" | "commitWith" | "record", deed: string): void {
     if (this.#isGivenUp) throw this.#stopReason ?? new StopSignal("its handler was abandoned");
     if (!this.#isOver) return;
     throw new SluiceError(
-      code,
+      "LATE_CALL",
       `the handler of item ${this.#run.lease.start + position} of batch ${this.batch} ${deed} after it had returned`,
-      { hint: "Await everything that does so before the handler returns." },
+      { kind: call, hint: "Await everything that does so before the handler returns." },
     );
   }
 
@@ -235,7 +235,8 @@ export class HandlerCall implements ItemContext {
 /** Its cause says that a retry would not help. */
 function refuseWithoutSql(): SluiceError {
   const message = "commitWith needs a store on SQLite or PostgreSQL; this one has no SQL to run";
-  return new SluiceError("NO_SQL", message, {
+  return new SluiceError("STORE_UNSUPPORTED", message, {
+    kind: "sql",
     hint: "Open the engine on a SQLite file or a PostgreSQL database, also in tests of this handler.",
     cause: new PermanentError(message),
   });

@@ -31,7 +31,10 @@ describe("engine settings", () => {
     expect(refuse({ keepMs: 2_000, keepEvidenceMs: 1_999 }).message).toContain(
       "keepEvidenceMs (1999) must be at least keepMs (2000)",
     );
-    expect(refuse({ keepEvidenceMs: 1_000 }).code).toBe("BAD_SETTINGS");
+    expect(refuse({ keepEvidenceMs: 1_000 })).toMatchObject({
+      code: "BAD_OPTION",
+      field: "keepEvidenceMs, keepMs",
+    });
     expect(resolveSettings({ keepMs: 2_000, keepEvidenceMs: 2_000 }).keepEvidenceMs).toBe(2_000);
     expect(resolveSettings({ keepMs: 2_000, keepEvidenceMs: 0 }).keepEvidenceMs).toBe(0);
   });

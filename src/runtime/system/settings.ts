@@ -158,7 +158,8 @@ export function resolveSettings(
   const problems = findSettingProblems(given, looks);
   if (problems.length > 0) {
     const list = problems.map(({ problem }) => `  - ${problem}`).join("\n");
-    throw new SluiceError("BAD_SETTINGS", `bad settings:\n${list}`, {
+    throw new SluiceError("BAD_OPTION", `bad settings:\n${list}`, {
+      field: [...new Set(problems.flatMap(({ settings }) => settings))].join(", "),
       hint: "Fix them in the options of createEngine or in sluice.config.ts.",
     });
   }

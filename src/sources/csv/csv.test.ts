@@ -352,6 +352,8 @@ describe("options", () => {
 
   test("a locator of another kind of source is refused", async () => {
     const source = csv(write("a\n1\n"));
-    await expect(source.read(["[0,2,1,1,0,0,0]"])).rejects.toMatchObject({ code: "BAD_LOCATOR" });
+    await expect(source.read(["[0,2,1,1,0,0,0]"])).rejects.toMatchObject({
+      code: "PIPELINE_CHANGED",
+    });
   });
 });

@@ -159,6 +159,7 @@ function checkRules(path: string, options: CsvOptions): HeaderRules {
   const { delimiter = ",", header = true, columns = {} } = options;
   if (!/^[\t\x20-\x7e]$/.test(delimiter) || delimiter === '"') {
     throw new SluiceError("BAD_OPTION", `csv(): delimiter is ${JSON.stringify(delimiter)}`, {
+      field: "delimiter",
       hint: 'Give one ASCII character other than a quote or a line end, such as "," ";" or "\\t".',
     });
   }
@@ -174,6 +175,7 @@ function checkNames(path: string, rules: HeaderRules, names: readonly unknown[])
     names.some((name) => typeof name !== "string")
   ) {
     throw new SluiceError("BAD_OPTION", "csv(): header is neither true nor a list of names", {
+      field: "header",
       hint: "Leave it out when the first record names the columns.",
     });
   }

@@ -10,6 +10,7 @@ export function checkOptionNames(source: string, options: object, known: readonl
   const unknown = Object.keys(options).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
   throw new SluiceError("BAD_OPTION", `${source}() has no option ${unknown.join(", ")}`, {
+    field: unknown.join(", "),
     hint: `Its options are: ${known.join(", ")}.`,
   });
 }
@@ -25,6 +26,7 @@ export function checkSize(
   if (value === undefined) return fallback;
   if (Number.isSafeInteger(value) && value >= 1 && value <= max) return value;
   throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${String(value)}`, {
+    field: name,
     hint: `Give a whole number from 1 to ${max}, or leave it out for ${fallback}.`,
   });
 }
@@ -33,6 +35,7 @@ export function checkSize(
 export function checkFlag(source: string, name: string, value: unknown): boolean {
   if (value === undefined || typeof value === "boolean") return value ?? false;
   throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${JSON.stringify(value)}`, {
+    field: name,
     hint: `Give ${name} as true or false, or leave it out.`,
   });
 }
@@ -41,6 +44,7 @@ export function checkFlag(source: string, name: string, value: unknown): boolean
 export function checkPath(source: string, path: unknown): string {
   if (typeof path === "string" && path !== "" && !path.includes("\0")) return path;
   throw new SluiceError("BAD_OPTION", `${source}(): the path is ${JSON.stringify(path)}`, {
+    field: "path",
     hint: "Give the path of a file or folder as text.",
   });
 }
@@ -49,6 +53,7 @@ export function checkPath(source: string, path: unknown): string {
 export function checkFunction(source: string, name: string, value: unknown): void {
   if (typeof value === "function") return;
   throw new SluiceError("BAD_OPTION", `${source}(): ${name} is not a function`, {
+    field: name,
     hint: `Give ${name} as a function; see the example in its documentation.`,
   });
 }

@@ -182,10 +182,10 @@ describe("options", () => {
   test("a locator or cursor that it did not write is refused", async () => {
     const source = jsonl(write("1\n"));
     for (const text of ["", "x", "[]", "[1,2]", "{}", "[0,-1,1,1,0,0,0]", "[0,2,1,0,0,0,0]"]) {
-      await expect(source.read([text])).rejects.toMatchObject({ code: "BAD_LOCATOR" });
+      await expect(source.read([text])).rejects.toMatchObject({ code: "PIPELINE_CHANGED" });
     }
     await expect(sliceAll(source, { after: "[1]" })).rejects.toMatchObject({
-      code: "BAD_LOCATOR",
+      code: "PIPELINE_CHANGED",
     });
   });
 });

@@ -74,7 +74,7 @@ class KeyOrder<Key extends KeysetKey> {
     const last = this.last;
     if (!isKey(key)) {
       throw new SluiceError(
-        "KEYSET_BAD_KEY",
+        "SOURCE_BAD_PAGE",
         `${call} returned a row with the key ${String(key)}`,
         {
           hint: "The key must be a number or text in every row. Use a NOT NULL column.",
@@ -85,7 +85,7 @@ class KeyOrder<Key extends KeysetKey> {
     if (last === null) return;
     if (key === last) {
       throw new SluiceError(
-        "KEYSET_STUCK",
+        "SOURCE_BAD_PAGE",
         `${call} returned the key ${spell(key)} again, right after itself`,
         {
           hint: "The query must ask for rows strictly after the key (WHERE key > $1), and the key must be unique: add the primary key to it if it is not.",
@@ -96,7 +96,7 @@ class KeyOrder<Key extends KeysetKey> {
     const direction = key > last ? 1 : -1;
     if (this.#direction === -direction) {
       throw new SluiceError(
-        "KEYSET_STUCK",
+        "SOURCE_BAD_PAGE",
         `${call} returned the key ${spell(key)} after ${spell(last)}, against the order so far`,
         { hint: "The query must sort by the key (ORDER BY key) and ask only for rows after it." },
       );

@@ -61,7 +61,7 @@ describe("a paged API as a stream", () => {
     const { read: readItems } = api(rows(7));
     const reading = read({ count: () => 10, read: readItems, pageSize: 5 });
     await expect(reading).rejects.toMatchObject({
-      code: "SOURCE_SHORT_PAGE",
+      code: "SOURCE_BAD_PAGE",
       message: expect.stringContaining("7 items arrived of the 10") as string,
       retryable: true,
     });
@@ -74,7 +74,7 @@ describe("a paged API as a stream", () => {
       pageSize: 5,
     });
     await expect(reading).rejects.toMatchObject({
-      code: "SOURCE_SHORT_PAGE",
+      code: "SOURCE_BAD_PAGE",
       message: expect.stringContaining("repeated the page before it") as string,
     });
   });
@@ -181,9 +181,9 @@ describe("a stable paged API as a source", () => {
     const { count, read: readItems } = api(rows(3));
     const source = paged({ count, read: readItems, stable: true });
     for (const text of ["", "[1]", "[0,0]", "[1,2,3]", "x"]) {
-      await expect(source.read([text])).rejects.toMatchObject({ code: "BAD_LOCATOR" });
+      await expect(source.read([text])).rejects.toMatchObject({ code: "PIPELINE_CHANGED" });
     }
-    await expect(sliceAll(source, 5, "[5,3]")).rejects.toMatchObject({ code: "BAD_LOCATOR" });
+    await expect(sliceAll(source, 5, "[5,3]")).rejects.toMatchObject({ code: "PIPELINE_CHANGED" });
   });
 });
 

@@ -76,7 +76,7 @@ function isSamePage(previous: readonly unknown[], page: readonly unknown[]): boo
 
 function describeShortPage(what: string, arrived: number, announced: number): SluiceError {
   return new SluiceError(
-    "SOURCE_SHORT_PAGE",
+    "SOURCE_BAD_PAGE",
     `paged: ${what}: ${arrived} items arrived of the ${announced} that count() announced`,
     {
       hint: "Items were removed while they were read, or read() does not use start. Check read(), then submit again.",

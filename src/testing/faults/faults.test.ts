@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { SluiceError } from "../../core/base/errors.ts";
 import { crash, describeFault, late, loseAnswer, refuse } from "./faults.ts";
 
 describe("a fault", () => {
@@ -30,14 +31,14 @@ describe("a bad fault is refused where it is made", () => {
       make();
       return "nothing was thrown";
     } catch (error) {
-      const { code, message, hint } = error as Error & { code: string; hint: string };
-      return `${code} ${message} ${hint}`;
+      const { code, field, message, hint } = error as SluiceError;
+      return `${code} ${field} ${message} ${hint}`;
     }
   };
 
   test("with a point that there is not, and the one that may be meant", () => {
     expect(refused(() => crash.after("setle" as "settle", 1))).toBe(
-      'BAD_FAULT crash.after("setle", 1): "setle" is no point of a fault Did you mean settle?',
+      'BAD_OPTION fault crash.after("setle", 1): "setle" is no point of a fault Did you mean settle?',
     );
     expect(refused(() => refuse("work" as "store.work", 1))).toContain("The points are commit");
     expect(refused(() => refuse("store.swep" as "store.sweep", 1))).toContain("mean store.sweep");

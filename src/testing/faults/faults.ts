@@ -107,7 +107,7 @@ function makeFault(
 }
 
 function badFault(name: string, problem: string, hint = "Mend it where it is made."): SluiceError {
-  return new SluiceError("BAD_FAULT", `${name}: ${problem}`, { hint });
+  return new SluiceError("BAD_OPTION", `${name}: ${problem}`, { field: "fault", hint });
 }
 
 function show(value: unknown): string {

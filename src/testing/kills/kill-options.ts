@@ -129,8 +129,8 @@ export function checkKillOptions(options: object): CheckedKills {
 export function refuseRuns(runs: number, commits: number, runsMax: number): void {
   if (runs <= runsMax) return;
   throw new SluiceError(
-    "TOO_MANY_RUNS",
+    "BAD_OPTION",
     `the batch has ${commits} commits, which make ${runs} runs: more than runsMax, ${runsMax}`,
-    { hint: "Take fewer items for this test, or raise runsMax." },
+    { field: "runsMax", hint: "Take fewer items for this test, or raise runsMax." },
   );
 }

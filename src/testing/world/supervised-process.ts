@@ -55,7 +55,8 @@ export class SupervisedProcess<Result> implements Process<Result> {
   kill(): void {
     const life = this.#life;
     if (life?.alive !== true) {
-      throw new SluiceError("NOT_RUNNING", `the process ${this.name} does not run now`, {
+      throw new SluiceError("WRONG_STATE", `the process ${this.name} does not run now`, {
+        kind: "process",
         hint: "It starts again a second after its death: await world.sleep(1_000) before the next kill.",
       });
     }

@@ -96,7 +96,8 @@ export class VirtualWorld implements World {
 
   sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     if (!(delayMs >= 0) || !Number.isFinite(delayMs)) {
-      throw new SluiceError("BAD_WORLD", `nobody can sleep for ${String(delayMs)} ms`, {
+      throw new SluiceError("BAD_OPTION", `world.sleep cannot wait for ${String(delayMs)} ms`, {
+        field: "delayMs",
         hint: "Give world.sleep a number of milliseconds from 0 on.",
       });
     }
@@ -151,12 +152,14 @@ export class VirtualWorld implements World {
     isSupervised: boolean,
   ): SupervisedProcess<Result> {
     if (this.#isEnding) {
-      throw new SluiceError("WORLD_OVER", `${name} cannot start: its world is over`, {
+      throw new SluiceError("WRONG_STATE", `${name} cannot start: its world is over`, {
+        kind: "world",
         hint: "Await everything within the function that was given to inVirtualTime.",
       });
     }
     if (this.#processes.has(name)) {
-      throw new SluiceError("BAD_WORLD", `there is a process ${name} in this world already`, {
+      throw new SluiceError("BAD_OPTION", `there is a process ${name} in this world already`, {
+        field: "name",
         hint: "Give each process a name of its own.",
       });
     }
@@ -221,7 +224,7 @@ export class VirtualWorld implements World {
       const message = `${by} killed the engine ${life.process}, and nobody starts it again`;
       const hint =
         "Start it with world.start(name, program): the program is run again after each kill.";
-      this.#fail(new SluiceError("NOT_SUPERVISED", message, { hint }));
+      this.#fail(new SluiceError("WORLD_STUCK", message, { hint }));
     } else if (process.lives >= LIVES_MAX) {
       const message = `${process.name} has died ${LIVES_MAX} times`;
       this.#fail(new SluiceError("WORLD_STUCK", message, { hint: "Look at world.history." }));

@@ -51,7 +51,7 @@ export function readWorldOptions(
 export function throwProblems(problems: OptionProblems, call: string): void {
   const problem = problems.describe(call);
   if (problem === null) return;
-  throw new SluiceError("BAD_WORLD", problem, { hint: `Mend it in the call of ${call}.` });
+  throw new SluiceError("BAD_OPTION", problem, { field: "world", hint: `Fix this in ${call}().` });
 }
 
 export function checkWorldOptions(options: WorldOptions, call: string): CheckedWorld {

@@ -107,7 +107,7 @@ test("a missing, malformed or duplicate configuration, or one that is not an obj
   const broken = await work.run(...RUN);
   expect(broken).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("error SYNTAX_ERROR: sluice.config.ts, line 1"),
+    stderr: expect.stringContaining("error IMPORT_FAILED: sluice.config.ts, line 1"),
   });
   work.write("sluice.config.ts", "export default 5;");
   const number = await work.run(...RUN);

@@ -166,7 +166,7 @@ describe("show", () => {
     expect(stdout).toMatch(/^ {2}step +pages$/m);
     expect(stdout).toContain('"page": 0');
     expect(await refused("dead", "show", view.batch, "4")).toMatch(
-      /^error AMBIGUOUS_ITEM: .* several steps: documents, pages\nhint: .*--step/,
+      /^error AMBIGUOUS: .* several steps: documents, pages\nhint: .*--step/,
     );
     const chosen = await work.run("dead", "show", view.batch, "4", "--step", "documents");
     expect(chosen.stdout).toMatch(/^ {2}step +documents$/m);
@@ -174,12 +174,14 @@ describe("show", () => {
 
   test("refuses an item that is not a dead letter, and the file of another pipeline", async () => {
     const id = await runFailing(work);
-    expect(await refused("dead", "show", id, "99")).toMatch(/^error UNKNOWN_ITEM/);
-    expect(await refused("dead", "show", id, "1")).toMatch(/^error NOT_A_DEAD_LETTER: .*succeeded/);
+    expect(await refused("dead", "show", id, "99")).toMatch(/^error NOT_FOUND: .* has no item 99/);
+    expect(await refused("dead", "show", id, "1")).toMatch(/^error WRONG_STATE: .*succeeded/);
     expect(await refused("dead", "show", id, "x")).toMatch(
       /^error USAGE: "x" is not an item number/,
     );
-    expect(await refused("dead", "show", id, "5", "--step", "x")).toMatch(/^error UNKNOWN_STEP/);
+    expect(await refused("dead", "show", id, "5", "--step", "x")).toMatch(
+      /^error NOT_FOUND: .* has no step "x"/,
+    );
     work.write("case.ts", TWO_STEPS);
     expect(await refused("dead", "show", id, "5", "--pipeline-file", "case.ts")).toMatch(
       /^error OTHER_PIPELINE: case\.ts has the pipeline case in version 1/,
@@ -223,14 +225,14 @@ describe("edit", () => {
     const id = await runChecked();
     const edit = ["dead", "edit", id, "1", "--pipeline-file", "pipeline.ts", "--yes"];
     expect(await refused(...edit, "--set", '{"id":1}')).toMatch(
-      /^error BAD_EDIT: the new payload .*id/,
+      /^error BAD_OPTION: the new payload .*id/,
     );
-    expect(await refused(...edit, "--set", "{")).toMatch(/^error BAD_EDIT: --set is not JSON/);
-    expect(await refused(...edit, "--file", "nowhere.json")).toMatch(/^error FILE_UNUSABLE/);
+    expect(await refused(...edit, "--set", "{")).toMatch(/^error BAD_OPTION: --set is not JSON/);
+    expect(await refused(...edit, "--file", "nowhere.json")).toMatch(/^error FILE_MISSING/);
     expect(await refused(...edit)).toMatch(/^error USAGE: .* an editor needs a terminal/);
     expect(await refused(...edit, "--set", "1", "--file", "x")).toContain("cannot be used with");
     expect(await refused("dead", "edit", id, "0", "--set", "{}", "--yes")).toMatch(
-      /^error NOT_A_DEAD_LETTER/,
+      /^error WRONG_STATE/,
     );
     expect(await refused("dead", "edit", id, "1", "--set", "{}")).toMatch(/^error NOT_CONFIRMED/);
     expect(await runLines<Letter>(work, "dead", id)).toMatchObject([{ item: 1, edited: false }]);
@@ -273,10 +275,10 @@ describe("discard", () => {
       /^error NOT_CONFIRMED: .*Accept 4 dead letters/,
     );
     expect(await refused("dead", "discard", id, "--item", "1", "--yes")).toMatch(
-      /^error NOT_A_DEAD_LETTER/,
+      /^error WRONG_STATE: item 1 of batch/,
     );
     expect(await refused("dead", "discard", id, "--item", "77", "--yes")).toMatch(
-      /^error UNKNOWN_ITEM/,
+      /^error NOT_FOUND: .* has no item 77/,
     );
     expect(await refused("dead", "discard", id, "--limit", "1", "--yes")).toContain(
       "unknown option '--limit'",

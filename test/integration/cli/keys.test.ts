@@ -82,9 +82,9 @@ describe("bad input is refused with exit 2", () => {
     [["limits", "close", "letters", "even"], "USAGE", "--for"],
     [["limits", "close", "letters", "--for", "1m"], "USAGE", "missing required argument"],
     [["limits", "close", "", "even", "--for", "1m"], "USAGE", "which rate?"],
-    [[...CLOSE_EVEN, "2"], "BAD_DURATION", "has no unit"],
-    [[...CLOSE_EVEN, "0s"], "BAD_CLOSING", "above 0"],
-    [[...CLOSE_EVEN, "500d"], "BAD_CLOSING", "at most one year"],
+    [[...CLOSE_EVEN, "2"], "BAD_OPTION", "has no unit"],
+    [[...CLOSE_EVEN, "0s"], "BAD_OPTION", "above 0"],
+    [[...CLOSE_EVEN, "500d"], "BAD_OPTION", "at most one year"],
     [["limits", "open", "letters"], "USAGE", "missing required argument"],
   ])("%j", async (args, code, text) => {
     const refused = await work.run(...args);

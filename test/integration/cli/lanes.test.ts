@@ -175,11 +175,11 @@ test("the policy park takes a paused head out of the queue until it is resumed",
 describe("bad input is refused with exit 2", () => {
   test.each([
     [["lanes", "shw", "case-1"], "USAGE", "Did you mean show?"],
-    [["lanes", "show", "case-11"], "UNKNOWN_LANE", "Did you mean case-1?"],
-    [["lanes", "policy", "case-1", "skp"], "BAD_POLICY", "Did you mean skip?"],
-    [["lanes", "policy", "case-11", "skip"], "UNKNOWN_LANE", "Did you mean case-1?"],
+    [["lanes", "show", "case-11"], "NOT_FOUND", "Did you mean case-1?"],
+    [["lanes", "policy", "case-1", "skp"], "BAD_OPTION", "Did you mean skip?"],
+    [["lanes", "policy", "case-11", "skip"], "NOT_FOUND", "Did you mean case-1?"],
     [["lanes", "policy", "case-1"], "USAGE", "missing required argument"],
-    [["lanes", "move", "b-zzzzzzzzzzzz", "--front"], "UNKNOWN_BATCH", "sluice list"],
+    [["lanes", "move", "b-zzzzzzzzzzzz", "--front"], "NOT_FOUND", "sluice list"],
   ])("%j", async (args, code, text) => {
     const refused = await work.run(...args);
     expect(refused).toMatchObject({ code: 2, stdout: "" });
@@ -193,11 +193,15 @@ describe("bad input is refused with exit 2", () => {
       expect(code).toBe(2);
       return stderr;
     };
-    expect(await refused(first, "--front")).toMatch(/^error NOT_WAITING: .* has its turn/);
-    expect(await refused(second, "--before", first)).toMatch(/^error NOT_WAITING/);
+    expect(await refused(first, "--front")).toMatch(/^error WRONG_STATE: .* has its turn/);
+    expect(await refused(second, "--before", first)).toMatch(
+      /^error WRONG_STATE: .* cannot be moved there/,
+    );
     expect(await refused(second)).toContain("error USAGE: where to?");
     expect(await refused(second, "--front", "--back")).toContain("error USAGE");
-    expect(await refused(second, "--before", `${third.slice(0, -1)}0`)).toContain("UNKNOWN_BATCH");
+    expect(await refused(second, "--before", `${third.slice(0, -1)}0`)).toMatch(
+      /NOT_FOUND: there is no batch/,
+    );
     expect(await readQueue()).toEqual([first, second, third]);
   });
 });

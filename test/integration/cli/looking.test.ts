@@ -119,7 +119,7 @@ describe("a batch id", () => {
     for (const command of ["status", "dead", "results", "why"]) {
       const { code, stderr } = await work.run(command, wrong);
       expect(code).toBe(2);
-      expect(stderr).toMatch(new RegExp(`^error UNKNOWN_BATCH: there is no batch ${wrong} in `));
+      expect(stderr).toMatch(new RegExp(`^error NOT_FOUND: there is no batch ${wrong} in `));
       expect(stderr).toContain(`Did you mean ${id}?`);
     }
   });
@@ -135,7 +135,7 @@ describe("a batch id", () => {
     await work.startProgram(process.execPath, ["-e", rename]).ended;
     const { code, stderr } = await work.run("status", "b-abc");
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error AMBIGUOUS_BATCH: 2 batches begin with b-abc$/m);
+    expect(stderr).toMatch(/^error AMBIGUOUS: 2 batches begin with b-abc$/m);
     expect(stderr).toContain("b-abcbbbbbbbbb, b-abcaaaaaaaaa");
   });
 });
@@ -323,7 +323,7 @@ describe("results", () => {
     const csv = await work.run("results", id, "--format", "csv");
     expect(csv).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("error BATCH_UNFINISHED"),
+      stderr: expect.stringMatching(/error WRONG_STATE: batch .* is /),
     });
   });
 

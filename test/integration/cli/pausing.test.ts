@@ -108,10 +108,10 @@ test("an invalid pause is refused with exit 2", async () => {
     expect(code).toBe(2);
     return stderr;
   };
-  expect(await refused("pause", ended)).toMatch(/^error BATCH_ENDED: batch b-\w+ has ended/);
-  expect(await refused("resume", ended)).toMatch(/^error BATCH_ENDED/);
+  expect(await refused("pause", ended)).toMatch(/^error WRONG_STATE: batch b-\w+ has ended/);
+  expect(await refused("resume", ended)).toMatch(/^error WRONG_STATE: batch b-\w+ has ended/);
   expect(await refused("pause", "--lane", "leters")).toContain("Did you mean letters?");
   expect(await refused("resume", "--pipeline", "leters")).toContain("Did you mean letters?");
   expect(await refused("pause")).toContain("which batch, lane or pipeline?");
-  expect(await refused("pause", "b-zzzzzzzzzzzz")).toMatch(/^error UNKNOWN_BATCH/);
+  expect(await refused("pause", "b-zzzzzzzzzzzz")).toMatch(/^error NOT_FOUND: there is no batch/);
 });

@@ -212,18 +212,14 @@ describe("is refused with exit 2, and changes nothing", () => {
       expect([code, stdout]).toEqual([2, ""]);
       return stderr;
     };
-    expect(await refused("--item", "99")).toMatch(
-      /^error UNKNOWN_ITEM: batch b-\w+ has no item 99/,
-    );
+    expect(await refused("--item", "99")).toMatch(/^error NOT_FOUND: batch b-\w+ has no item 99/);
     // Item 30 is a dead letter of the other batch.
     expect(await runLines<Letter>(work, "dead", foreign, "--item", "30")).toHaveLength(1);
-    expect(await refused("--item", "30")).toMatch(/^error UNKNOWN_ITEM/);
+    expect(await refused("--item", "30")).toMatch(/^error NOT_FOUND: .* has no item 30/);
     expect(await refused("--item-key", "i30")).toMatch(
       /^error CANNOT_REDRIVE: .* no dead letter matches/,
     );
-    expect(await refused("--item", "1")).toMatch(
-      /^error NOT_A_DEAD_LETTER: item 1 .* is succeeded/,
-    );
+    expect(await refused("--item", "1")).toMatch(/^error WRONG_STATE: item 1 .* is succeeded/);
     expect(await refused("--code", "OTHER")).toMatch(/^error CANNOT_REDRIVE/);
     expect(await refused("--step", "leters")).toContain("Did you mean letters?");
     expect(await refused("--class", "permanet")).toContain("Did you mean permanent?");

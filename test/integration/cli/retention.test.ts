@@ -80,7 +80,7 @@ test("gc never prunes unfinished batches", async () => {
   expect((await work.runJson("status", id)).view).toMatchObject({ state: "running", pending: 5 });
   const { code, stderr } = await work.run("prune", id, "--keep", "0s", "--yes");
   expect(code).toBe(2);
-  expect(stderr).toMatch(new RegExp(`^error BATCH_UNFINISHED: batch ${id} is running`));
+  expect(stderr).toMatch(new RegExp(`^error WRONG_STATE: batch ${id} is running`));
   expect(stderr).toContain("Only ended batches are pruned");
 });
 
@@ -173,7 +173,7 @@ test("a partly pruned batch is reported as pruned, not as a broken ledger", asyn
   ]) {
     const { code, stdout, stderr } = await work.run(...args);
     expect({ code, stdout, stderr }).toMatchObject({ code: 1, stdout: "" });
-    expect(stderr).toContain(`error LEDGER_REMOVED: there is no ledger of batch ${id} any more`);
+    expect(stderr).toContain(`error REMOVED: there is no ledger of batch ${id} any more`);
     expect(stderr).not.toContain("broken");
     expect(existsSync(work.at("out"))).toBe(false);
   }
@@ -181,20 +181,16 @@ test("a partly pruned batch is reported as pruned, not as a broken ledger", asyn
 
 describe("is refused with exit 2, and removes nothing", () => {
   test.each([
-    [
-      ["--keep", "30d", "--keep-evidence", "7d"],
-      "BAD_RETENTION",
-      "evidence cannot be removed before",
-    ],
-    [["--keep-evidence", "12h"], "BAD_RETENTION", "--keep-evidence"],
-    [["--keep", "-1d"], "BAD_DURATION", "is below 0"],
-    [["--keep", "30"], "BAD_DURATION", "has no unit"],
-    [["--keep", "30 fortnights"], "BAD_DURATION", "unknown unit"],
-    [["--keep", "30day"], "BAD_DURATION", "Did you mean d?"],
-    [["--keep", "soon"], "BAD_DURATION", "is no duration"],
-    [["--keep", "200000d"], "BAD_DURATION", "longer than 100 years"],
-    [["--keep-evidence", "for ever"], "BAD_DURATION", "is no duration"],
-    [["b-zzzzzzzzzzzz"], "UNKNOWN_BATCH", "sluice list"],
+    [["--keep", "30d", "--keep-evidence", "7d"], "BAD_OPTION", "evidence cannot be removed before"],
+    [["--keep-evidence", "12h"], "BAD_OPTION", "--keep-evidence"],
+    [["--keep", "-1d"], "BAD_OPTION", "is below 0"],
+    [["--keep", "30"], "BAD_OPTION", "has no unit"],
+    [["--keep", "30 fortnights"], "BAD_OPTION", "unknown unit"],
+    [["--keep", "30day"], "BAD_OPTION", "Did you mean d?"],
+    [["--keep", "soon"], "BAD_OPTION", "is no duration"],
+    [["--keep", "200000d"], "BAD_OPTION", "longer than 100 years"],
+    [["--keep-evidence", "for ever"], "BAD_OPTION", "is no duration"],
+    [["b-zzzzzzzzzzzz"], "NOT_FOUND", "sluice list"],
     [["--keep", "0s"], "NOT_CONFIRMED", "Delete the redrive data of 1 batch?"],
   ])("%j", async (args, code, text) => {
     await runFailing(work, 5);

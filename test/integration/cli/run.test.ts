@@ -172,7 +172,7 @@ test("an input that is missing, given twice or not JSON is refused with exit 2",
   work.writePipeline();
   const missing = await work.run("run", "pipeline.ts");
   expect(missing).toMatchObject({ code: 2 });
-  expect(missing.stderr).toMatch(/^error INPUT_MISSING: .*\nhint: Give it with --input <text>/);
+  expect(missing.stderr).toMatch(/^error BAD_INPUT: .*\nhint: Give it with --input <text>/);
   const twice = await work.run("run", "pipeline.ts", "--input", "a", "--input-json", "1");
   expect(twice.code).toBe(2);
   expect(twice.stderr).toContain("--input-json");
@@ -242,7 +242,18 @@ test("with --json an error is one JSON object on stdout, too", async () => {
   const { code, view } = await work.runJson<{ error: object }>("run", "nowhere.ts", "--input", "x");
   expect(code).toBe(2);
   expect(view).toEqual({
-    error: { code: "FILE_MISSING", message: expect.any(String), hint: expect.any(String) },
+    error: {
+      code: "FILE_MISSING",
+      message: expect.any(String),
+      field: null,
+      kind: null,
+      hint: expect.any(String),
+    },
+  });
+  const unknown = await work.runJson("run", "pipeline.ts", "--input", "x", "--deadline", "soon");
+  expect(unknown).toMatchObject({
+    code: 2,
+    view: { error: { code: "BAD_OPTION", field: "deadline", kind: null } },
   });
 });
 

@@ -106,7 +106,7 @@ describe("a batch of several steps", () => {
     expect(csv.stdout.split("\n")[0]).toBe("item,key,page");
     const { code, stderr } = await work.run("results", view.batch, "--step", "documnts");
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error UNKNOWN_STEP: .*\nhint: Did you mean documents\?/);
+    expect(stderr).toMatch(/^error NOT_FOUND: .*\nhint: Did you mean documents\?/);
   });
 });
 

@@ -96,7 +96,7 @@ test("one worker can have several pipelines, but the same one twice is refused",
   const twice = await work.run("work", "pipeline.ts", "same.ts");
   expect(twice.code).toBe(2);
   expect(twice.stderr).toContain(
-    "error DUPLICATE_PIPELINE: pipeline.ts and same.ts both define the pipeline letters version 1",
+    "error IMPORT_FAILED: pipeline.ts and same.ts both define the pipeline letters version 1",
   );
 });
 

@@ -63,21 +63,21 @@ for (const kind of CPU_KINDS) {
     test("a value that cannot be copied fails the item with the reason", async () => {
       await withEngine({}, async ({ run }) => {
         const { letters } = await run(define("returnFunction"), [1]);
-        expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
+        expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         const sending = definePipeline({
           name: "sending",
           cpu: { kind },
           process: (n: number, { cpu }) => cpu(TASKS, () => n, { export: "double" }),
         });
         const { letters: sent } = await run(sending, [1]);
-        expect(sent).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
+        expect(sent).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
       });
     });
 
     test("a missing module or export fails the item with the reason", async () => {
       await withEngine({}, async ({ run }) => {
         const { letters } = await run(define("nothingOfTheKind"), [1]);
-        expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_MODULE" }]);
+        expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         expect(letters[0]?.message).toContain("has no function nothingOfTheKind");
         const missing = definePipeline({
           name: "missing",
@@ -85,7 +85,7 @@ for (const kind of CPU_KINDS) {
           process: (_: number, { cpu }) => cpu(new URL("./no-such-file.ts", import.meta.url)),
         });
         const { letters: lost } = await run(missing, [1]);
-        expect(lost).toMatchObject([{ errorClass: "permanent", code: "CPU_MODULE" }]);
+        expect(lost).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
       });
     });
 

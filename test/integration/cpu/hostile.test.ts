@@ -44,9 +44,9 @@ for (const kind of CPU_KINDS) {
     test("a result that cannot be copied or is too large fails its item with the reason", async () => {
       await withEngine({}, async ({ run, logs }) => {
         const { letters } = await run(define("returnSealed"), [1]);
-        expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
+        expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         const { letters: large } = await run(define("returnBytes"), [100 * MIB]);
-        expect(large).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
+        expect(large).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         expect(large[0]?.message).toContain("it has 101 MiB, over the limit of 64");
         expect(logs.filter(({ event }) => event === DYING)).toEqual([]);
       });
@@ -65,7 +65,7 @@ for (const kind of CPU_KINDS) {
           },
         });
         const { letters } = await run(trapped, [1]);
-        expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_DATA" }]);
+        expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         expect(logs.filter(({ event }) => event === DYING)).toEqual([]);
       });
     });
@@ -80,7 +80,7 @@ for (const kind of CPU_KINDS) {
           process: (_: number, { cpu }) => cpu(pathToFileURL(module)),
         });
         const { letters } = await run(broken, [1]);
-        expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_MODULE" }]);
+        expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
       });
     });
 
@@ -112,7 +112,7 @@ for (const kind of CPU_KINDS) {
               cpu(TASKS, n, { export: "double", timeLimitMs: timeLimitMs as number }),
           });
           const { letters } = await run(timed, [1]);
-          expect(letters).toMatchObject([{ errorClass: "permanent", code: "CPU_TIME_LIMIT" }]);
+          expect(letters).toMatchObject([{ errorClass: "permanent", code: "BAD_CPU_TASK" }]);
         });
       },
     );

@@ -166,7 +166,7 @@ test("a task that a handler starts after it has returned is refused", async () =
       },
     });
     await run(late, [1]);
-    const refused = { status: "rejected", reason: { code: "LATE_CPU" } };
+    const refused = { status: "rejected", reason: { code: "LATE_CALL", kind: "cpu" } };
     expect(await asked.promise).toMatchObject([refused, refused]);
   });
 });

@@ -236,8 +236,8 @@ describeOnStores("cancelling", (test) => {
     await open.add([1, 2]);
     await rig.untilBatch(open.id, ({ counts }) => counts.succeeded === 2);
     expect(await open.cancel()).toMatchObject({ state: "cancelled", counts: { succeeded: 2 } });
-    await expect(open.add([3])).rejects.toMatchObject({ code: "BATCH_CLOSED" });
-    await expect(open.seal()).rejects.toMatchObject({ code: "BATCH_CLOSED" });
+    await expect(open.add([3])).rejects.toMatchObject({ code: "WRONG_STATE", kind: "batch" });
+    await expect(open.seal()).rejects.toMatchObject({ code: "WRONG_STATE", kind: "batch" });
   });
 
   test("handlers in another engine stop as well", async ({ rig }) => {

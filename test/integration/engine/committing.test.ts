@@ -37,7 +37,7 @@ describeOnStores("commitWith", (test) => {
     const batch = await engine.submit(pipeline, [1]);
     expect((await batch.wait()).counts).toMatchObject({ failed: 1 });
     expect(await collect(batch.deadLetters())).toMatchObject([
-      { code: "NO_SQL", errorClass: "permanent", attempts: 1 },
+      { code: "STORE_UNSUPPORTED", errorClass: "permanent", attempts: 1 },
     ]);
   });
 
@@ -122,7 +122,7 @@ describeOnStores("commitWith", (test) => {
       },
     });
     await (await engine.submit(pipeline, [1])).wait();
-    expect(late).toThrow(expect.objectContaining({ code: "LATE_STATEMENT" }));
+    expect(late).toThrow(expect.objectContaining({ code: "LATE_CALL", kind: "commitWith" }));
     expect(readAll(db)).toEqual([]);
   });
 });

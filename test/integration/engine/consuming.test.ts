@@ -190,7 +190,8 @@ describeOnStores("consuming", (test) => {
     const options = { batch: 0, timeLimitMs: -1, since: "later", atempts: 3 } as never;
     expect(() => engine.consume("e mail", "", "unknown" as never, options)).toThrow(
       expect.objectContaining({
-        code: "BAD_CONSUMER",
+        code: "BAD_OPTION",
+        field: "consumer",
         message: [
           'the consumer "" of e mail has 7 problems:',
           "  - atempts is not an option. Did you mean attempts?",
@@ -235,12 +236,15 @@ describeOnStores("reading a topic without a consumer", (test) => {
     const engine = await rig.start();
     await emit(engine, [0]);
     const topic = engine.topic("email");
-    const code = (word: string): Error => expect.objectContaining({ code: word }) as Error;
-    await expect(topic.acknowledge("puller", 9)).rejects.toThrow(code("UNKNOWN_POSITION"));
-    await expect(topic.acknowledge("puller", -1)).rejects.toThrow(code("BAD_TOPIC"));
-    await expect(topic.read({ limit: 0 })).rejects.toThrow(code("BAD_TOPIC"));
-    await expect(topic.replay("stranger", 1)).rejects.toThrow(code("UNKNOWN_GROUP"));
-    expect(() => engine.topic("no topic")).toThrow(code("BAD_TOPIC"));
+    const missing = (kind: string): Error =>
+      expect.objectContaining({ code: "NOT_FOUND", kind }) as Error;
+    const bad = (field: string): Error =>
+      expect.objectContaining({ code: "BAD_OPTION", field }) as Error;
+    await expect(topic.acknowledge("puller", 9)).rejects.toThrow(missing("message"));
+    await expect(topic.acknowledge("puller", -1)).rejects.toThrow(bad("position"));
+    await expect(topic.read({ limit: 0 })).rejects.toThrow(bad("limit"));
+    await expect(topic.replay("stranger", 1)).rejects.toThrow(missing("group"));
+    expect(() => engine.topic("no topic")).toThrow(bad("topic"));
     expect((await topic.read({ group: "puller" })).map(({ data }) => data)).toEqual([0]);
   });
 });

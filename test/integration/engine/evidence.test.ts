@@ -286,7 +286,7 @@ describeOnStores("evidence", (test) => {
     openKeyFile(keyFile, new Date().toISOString());
     chmodSync(keyFile, 0o644);
     await expect(rig.start({ ledger: { keyFile } })).rejects.toMatchObject({
-      code: "LEDGER_KEY_EXPOSED",
+      code: "LEDGER_KEY_FILE",
     });
   });
 

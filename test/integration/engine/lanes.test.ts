@@ -202,7 +202,8 @@ describeOnStores("lanes", (test) => {
     await engine.operator.move(three.id, { to: "front" }, { by: "ann" });
     await engine.operator.move(two.id, { before: one.id });
     await expect(engine.operator.move(handle.id, { to: "front" })).rejects.toMatchObject({
-      code: "NOT_WAITING",
+      code: "WRONG_STATE",
+      kind: "batch",
     });
     release();
     for (const each of [one, two, three]) await each.wait();

@@ -155,7 +155,7 @@ describeOnStores("webhooks", (test) => {
     expect(server.hits).toHaveLength(1);
     expect(secret.hits).toHaveLength(0);
     const [letter] = await listLetters(engine);
-    expect(letter).toMatchObject({ attempts: 1, code: "REDIRECTED" });
+    expect(letter).toMatchObject({ attempts: 1, code: "HTTP_302" });
     expect(letter?.message).toContain("redirects are not followed");
   });
 

@@ -163,13 +163,15 @@ describeOnStores("pausing", (test) => {
     const note = definePipeline({ name: "note", process: () => undefined });
     const handle = await engine.submit(note, [1], { lane: "case-7" });
     await handle.wait();
-    await expect(handle.pause()).rejects.toMatchObject({ code: "BATCH_ENDED" });
+    await expect(handle.pause()).rejects.toMatchObject({ code: "WRONG_STATE", kind: "batch" });
     await expect(engine.operator.pause({ lane: "cse-7" })).rejects.toMatchObject({
-      code: "UNKNOWN_LANE",
+      code: "NOT_FOUND",
+      kind: "lane",
       hint: expect.stringContaining("case-7") as string,
     });
     await expect(engine.operator.pause({ batch: "b-unknown" })).rejects.toMatchObject({
-      code: "UNKNOWN_BATCH",
+      code: "NOT_FOUND",
+      kind: "batch",
     });
   });
 

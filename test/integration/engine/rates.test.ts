@@ -221,7 +221,7 @@ describe("a rate", () => {
       const letters = [];
       for await (const letter of batch.deadLetters()) letters.push(letter);
       expect(letters.map(({ code, message }) => `${code} ${message}`)).toEqual([
-        'BAD_TOKENS it needs 9 tokens at once, and the burst of key "site" is 5: raise rate.burst',
+        'BAD_FUNCTION_RESULT it needs 9 tokens at once, and the burst of key "site" is 5: raise rate.burst',
         expect.stringContaining("no site"),
       ]);
     });

@@ -253,9 +253,9 @@ describeOnStores("recording", (test) => {
     await handle.wait();
     const letters = await collect(handle.deadLetters());
     expect(letters.map(({ code }) => code)).toEqual([
-      "UNKNOWN_STATE",
+      "UNDECLARED",
       ...Array.from({ length: 3 }, () => "BAD_DETAILS"),
-      "UNKNOWN_STATE",
+      "UNDECLARED",
     ]);
     expect(letters[0]?.message).toContain("Did you mean RECEIVED?");
     expect(letters.every(({ attempts }) => attempts === 1)).toBe(true);
@@ -273,7 +273,7 @@ describeOnStores("recording", (test) => {
     const handle = await engine.submit(pipeline, [0]);
     await handle.wait();
     const [letter] = await collect(handle.deadLetters());
-    expect(letter).toMatchObject({ code: "NO_ITEM_LEDGER", attempts: 1 });
+    expect(letter).toMatchObject({ code: "UNDECLARED", attempts: 1 });
     const types = (await readChain(rig.store, handle.id)).map(({ type }) => type);
     expect(types).not.toContain("items.recorded");
   });
@@ -301,7 +301,7 @@ describeOnStores("recording", (test) => {
     await handle.wait();
     late.give();
     await tried.wait;
-    expect(seen).toMatchObject([{ name: "SluiceError", code: "LATE_RECORD" }]);
+    expect(seen).toMatchObject([{ name: "SluiceError", code: "LATE_CALL", kind: "record" }]);
     const { lines } = await readLedger(rig.store, handle.id);
     expect(lines.filter(({ state }) => state !== "seen")).toEqual([]);
   });

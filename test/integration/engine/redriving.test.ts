@@ -81,9 +81,13 @@ describeOnStores("redriving", (test) => {
     await handle.wait();
     expect(runs).toEqual(["6/2/1", "2/3/1", "4/4/1", "2/5/1", "4/5/1"]);
     await expect(handle.redrive({ items: [3] })).rejects.toMatchObject({
-      code: "NOT_A_DEAD_LETTER",
+      code: "WRONG_STATE",
+      kind: "item",
     });
-    await expect(handle.redrive({ items: [99] })).rejects.toMatchObject({ code: "UNKNOWN_ITEM" });
+    await expect(handle.redrive({ items: [99] })).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      kind: "item",
+    });
     await expect(handle.redrive({ classes: ["transient"] })).rejects.toMatchObject({
       code: "CANNOT_REDRIVE",
     });
@@ -113,7 +117,7 @@ describeOnStores("redriving", (test) => {
     const edit = { ...place, pipeline, by: "ann" };
     await expect(
       operator.editDeadLetter(handle.id, { ...edit, payload: { id: "b", size: "x" } }),
-    ).rejects.toMatchObject({ code: "BAD_EDIT" });
+    ).rejects.toMatchObject({ code: "BAD_OPTION", field: "payload" });
     await operator.editDeadLetter(handle.id, { ...edit, payload: { id: "b", size: 7 } });
     expect(await operator.openDeadLetter(handle.id, place)).toMatchObject({
       payload: { id: "b", size: 7 },
@@ -207,7 +211,10 @@ describeOnStores("redriving", (test) => {
     expect(["back_off", "working", "due"]).toContain(waiting.code);
     expect((await handle.wait()).state).toBe("succeeded");
     expect(runs).toEqual(numbers(6).map((n) => `${n}/2/1`));
-    await expect(handle.redrive({ perSecond: 0 })).rejects.toMatchObject({ code: "BAD_REDRIVE" });
+    await expect(handle.redrive({ perSecond: 0 })).rejects.toMatchObject({
+      code: "BAD_OPTION",
+      field: "perSecond",
+    });
   });
 
   test("a reopened batch waits at the head of its lane and does not replace the running batch", async ({

@@ -62,7 +62,8 @@ describeOnStores("retention", (test) => {
     go.give();
     expect((await open.wait()).state).toBe("succeeded");
     await expect(engine.operator.prune({ keepMs: 2, keepEvidenceMs: 1 })).rejects.toMatchObject({
-      code: "BAD_RETENTION",
+      code: "BAD_OPTION",
+      field: "retention",
     });
   });
 
@@ -90,7 +91,7 @@ describeOnStores("retention", (test) => {
     const gone = async (): Promise<void> => {
       for await (const piece of engine.exportLedger(promised.id)) void piece;
     };
-    await expect(gone()).rejects.toMatchObject({ code: "LEDGER_REMOVED" });
+    await expect(gone()).rejects.toMatchObject({ code: "REMOVED", kind: "ledger" });
   });
 
   test("records that a subscriber has not read are kept", async ({ rig }) => {
@@ -162,6 +163,9 @@ describeOnStores("why a batch waits", (test) => {
     expect(why).toMatchObject({ code: "back_off", chunks: [{ chunk: 0, code: "back_off" }] });
     const open = await engine.open(pipeline, { lane: "b" });
     expect((await open.why()).code).toBe("unsealed");
-    await expect(engine.operator.why("b-unknown")).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(engine.operator.why("b-unknown")).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      kind: "batch",
+    });
   });
 });

@@ -98,7 +98,7 @@ describeOnStores("steps", (test) => {
     expect(await values()).toEqual([1, 11, 31]);
     expect(await values("fetch")).toEqual([0, 10, 30]);
     expect(await values("check")).toEqual([{ n: 0 }, { n: 10 }, { n: 30 }]);
-    await expect(values("cheque")).rejects.toMatchObject({ code: "UNKNOWN_STEP" });
+    await expect(values("cheque")).rejects.toMatchObject({ code: "NOT_FOUND", kind: "step" });
   });
 
   test("a step can have its own source, made from an earlier step's results", async ({ rig }) => {

@@ -200,7 +200,8 @@ describeOnStores("a deadline", (test) => {
     const pipeline = definePipeline({ name: "past", process: () => undefined });
     const deadline = new Date(rig.clock.wallMs() - 1);
     await expect(engine.submit(pipeline, [1], { deadline })).rejects.toMatchObject({
-      code: "BAD_DEADLINE",
+      code: "BAD_OPTION",
+      field: "deadline",
     });
     expect(await rig.store.listBatches({ limit: 10 })).toEqual([]);
   });

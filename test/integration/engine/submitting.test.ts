@@ -208,7 +208,7 @@ describeOnStores("submitting", (test) => {
     const pipeline = definePipeline({ name: "import", process: () => undefined });
     const ended = await (await engine.submit(pipeline, [1, 2, 3n] as unknown[])).wait();
     expect(ended.state).toBe("failed");
-    expect(ended.reason?.code).toBe("BAD_ITEM");
+    expect(ended.reason?.code).toBe("NOT_JSON");
     expect(ended.reason?.message).toContain("item 2");
   });
 
@@ -218,10 +218,12 @@ describeOnStores("submitting", (test) => {
     const nothing = 5 as unknown as number[];
     await expect(engine.submit(pipeline, nothing)).rejects.toMatchObject({ code: "BAD_INPUT" });
     await expect(engine.submit(pipeline, [], { key: "" })).rejects.toMatchObject({
-      code: "BAD_KEY",
+      code: "BAD_OPTION",
+      field: "key",
     });
     await expect(engine.submit(pipeline, [], { lane: "a b" })).rejects.toMatchObject({
-      code: "BAD_LANE",
+      code: "BAD_OPTION",
+      field: "lane",
     });
   });
 

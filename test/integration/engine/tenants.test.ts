@@ -89,7 +89,8 @@ test("a tenant must be a text", async () => {
   await inVirtualTime({}, async (world) => {
     const engine = await world.startEngine();
     await expect(engine.submit(wrong, [1], { lane: "north" })).rejects.toMatchObject({
-      code: "BAD_TENANT",
+      code: "BAD_FUNCTION_RESULT",
+      field: "share.tenant",
     });
   });
 });

@@ -27,7 +27,8 @@ describeOnStores("submit in a transaction", (test) => {
     const engine = await rig.start();
     await expect(engine.submit(double, [1], { transaction: {} })).rejects.toMatchObject({
       name: "SluiceError",
-      code: "NO_SQL",
+      code: "STORE_UNSUPPORTED",
+      kind: "sql",
     });
     expect(await rig.store.listBatches({ limit: 10 })).toEqual([]);
   });
@@ -67,7 +68,7 @@ describeOnStores("submit in a transaction", (test) => {
     db.exec("INSERT INTO customer_order VALUES (1)");
     const gone = await engine.submit(double, numbers(10), { transaction: db, key: "k" });
     db.exec("ROLLBACK");
-    await expect(gone.progress()).rejects.toMatchObject({ code: "UNKNOWN_BATCH" });
+    await expect(gone.progress()).rejects.toMatchObject({ code: "NOT_FOUND", kind: "batch" });
     expect(db.prepare("SELECT n FROM customer_order").all()).toEqual([]);
     const next = await engine.submit(double, [1], { key: "k" });
     expect(next.id).not.toBe(gone.id);
@@ -81,7 +82,7 @@ describeOnStores("submit in a transaction", (test) => {
     onTestFinished(() => db.close());
     db.exec("BEGIN IMMEDIATE");
     const refused = engine.submit(double, [1], { transaction: db });
-    await expect(refused).rejects.toMatchObject({ code: "BAD_TRANSACTION" });
+    await expect(refused).rejects.toMatchObject({ code: "BAD_OPTION", field: "transaction" });
     expect(db.prepare("SELECT count(*) AS n FROM sqlite_master").get()).toMatchObject({ n: 0 });
   });
 });

@@ -84,7 +84,10 @@ describeOnStores("undelivered events", (test) => {
     await engine.redeliver(letter!.id);
     expect(mail.heard).toEqual([`${batch}/7`, `${batch}/7`]);
     expect(await listLetters(engine)).toEqual([]);
-    await expect(engine.redeliver(letter!.id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
+    await expect(engine.redeliver(letter!.id)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      kind: "undelivered",
+    });
   });
 
   test("a retried event that fails again is kept, with one attempt more and the newer cause", async ({
@@ -120,7 +123,8 @@ describeOnStores("undelivered events", (test) => {
     const [letter] = await listLetters(first);
     const second = await rig.startBeside();
     await expect(second.redeliver(letter!.id)).rejects.toMatchObject({
-      code: "NO_SUBSCRIBER",
+      code: "NOT_FOUND",
+      kind: "subscriber",
       message: `the undelivered event ${letter!.id} is for the subscriber mail, which this engine does not have`,
     });
     expect(await listLetters(second)).toHaveLength(1);
@@ -135,7 +139,10 @@ describeOnStores("undelivered events", (test) => {
     await engine.discardUndelivered(letter!.id);
     expect(await listLetters(engine)).toEqual([]);
     for (const id of [letter!.id, 999, -1, 0.5, Number.NaN]) {
-      await expect(engine.discardUndelivered(id)).rejects.toMatchObject({ code: "UNKNOWN_LETTER" });
+      await expect(engine.discardUndelivered(id)).rejects.toMatchObject({
+        code: "NOT_FOUND",
+        kind: "undelivered",
+      });
     }
   });
 

@@ -129,6 +129,8 @@ describeOnStores("a waiting step", (test) => {
     const { pipeline } = makeIndexed({ count: () => Number.NaN, delays });
     const handle = await engine.submit(pipeline, [1]);
     await handle.wait();
-    expect(await collect(handle.deadLetters())).toMatchObject([{ step: 1, code: "BAD_COUNT" }]);
+    expect(await collect(handle.deadLetters())).toMatchObject([
+      { step: 1, code: "BAD_FUNCTION_RESULT" },
+    ]);
   });
 });

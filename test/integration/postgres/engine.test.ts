@@ -119,5 +119,5 @@ test("an invalid address is reported with a hint", async () => {
 test("a closed store says so", async () => {
   const store = await openPostgres(address);
   await store.close();
-  await expect(store.listLanes()).rejects.toMatchObject({ code: "STORE_CLOSED" });
+  await expect(store.listLanes()).rejects.toMatchObject({ code: "STOPPED" });
 });

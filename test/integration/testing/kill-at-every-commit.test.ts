@@ -369,7 +369,7 @@ describe("the runs", () => {
 
   test("are refused before they start if there are more than allowed", async () => {
     const refused = killAtEveryCommit({ ...payments(true), runsMax: 5 });
-    await expect(refused).rejects.toMatchObject({ code: "TOO_MANY_RUNS" });
+    await expect(refused).rejects.toMatchObject({ code: "BAD_OPTION", field: "runsMax" });
     await expect(refused).rejects.toThrow(/the batch has \d+ commits, which make \d+ runs/);
   });
 
@@ -391,7 +391,7 @@ describe("the runs", () => {
   test("refuse all bad options at once", async () => {
     const options = { setup: () => 1, runsMax: 0, only: "all", check: 3 };
     const refused = killAtEveryCommit(options as never);
-    await expect(refused).rejects.toMatchObject({ code: "BAD_WORLD" });
+    await expect(refused).rejects.toMatchObject({ code: "BAD_OPTION", field: "world" });
     const parts = [
       "setup is not an option. Did you mean setUp?",
       "setUp is missing",

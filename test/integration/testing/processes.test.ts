@@ -29,7 +29,9 @@ describe("a process", () => {
       const main = world.start("main", () => undefined);
       await main.done;
       main.kill();
-      expect(() => main.kill()).toThrow(expect.objectContaining({ code: "NOT_RUNNING" }));
+      expect(() => main.kill()).toThrow(
+        expect.objectContaining({ code: "WRONG_STATE", kind: "process" }),
+      );
     });
   });
 
@@ -178,7 +180,7 @@ describe("a process", () => {
       world.start("main", () => undefined);
       world.start("main", () => undefined);
     });
-    await expect(failing).rejects.toMatchObject({ code: "BAD_WORLD" });
+    await expect(failing).rejects.toMatchObject({ code: "BAD_OPTION", field: "name" });
   });
 });
 
@@ -237,7 +239,7 @@ describe("an engine that is not restarted", () => {
       await engine.submit(plain, [1]);
     });
     await expect(failing).rejects.toMatchObject({
-      code: "NOT_SUPERVISED",
+      code: "WORLD_STUCK",
       message: expect.stringContaining('crash.after("submit", 1) killed the engine') as string,
     });
   });

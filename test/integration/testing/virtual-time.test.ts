@@ -463,14 +463,17 @@ describe("a test that cannot end", () => {
       throw new Error("expected 1 to be 2");
     });
     await expect(failing).rejects.toThrow("expected 1 to be 2");
-    await expect(async () => world?.startEngine()).rejects.toMatchObject({ code: "WORLD_OVER" });
+    await expect(async () => world?.startEngine()).rejects.toMatchObject({
+      code: "WRONG_STATE",
+      kind: "world",
+    });
   });
 });
 
 test("all bad options are refused at once", async () => {
   const options = { seeds: 1, hangAfterRealMs: 0, faults: ["settle"], engine: { clock: null } };
   const refused = inVirtualTime(options as object, () => undefined);
-  await expect(refused).rejects.toMatchObject({ code: "BAD_WORLD" });
+  await expect(refused).rejects.toMatchObject({ code: "BAD_OPTION", field: "world" });
   for (const part of ["seeds is not an option", "hangAfterRealMs must", "faults must", "clock"]) {
     await expect(refused).rejects.toThrow(part);
   }

@@ -23,7 +23,7 @@ type Answer<Verb extends StoreVerb> = Awaited<ReturnType<Store[Verb]>>;
 type Outcome<T> = { readonly answer: T } | { readonly threw: string; readonly error: unknown };
 
 /** Errors that a caller may get. Any other error is a bug, even if all stores agree. */
-const REFUSALS = ["UNKNOWN_BATCH"];
+const REFUSALS = ["NOT_FOUND"];
 
 class Mismatch extends Error {
   override readonly name = "Mismatch";

@@ -110,7 +110,8 @@ function readAuthority(path: string): string {
 }
 
 function refuse(what: string, hint: string, cause?: unknown): SluiceError {
-  return new SluiceError("BAD_STORE_ADDRESS", `the store's address is not understood: ${what}`, {
+  return new SluiceError("BAD_OPTION", `the store's address is not understood: ${what}`, {
+    field: "store",
     hint,
     cause,
   });

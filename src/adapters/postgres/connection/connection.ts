@@ -297,7 +297,7 @@ export class Connection {
 
   async #connect(): Promise<pg.PoolClient> {
     if (this.#closed) {
-      throw new SluiceError("STORE_CLOSED", `the connection to ${this.name} has been closed`, {
+      throw new SluiceError("STOPPED", `the connection to ${this.name} has been closed`, {
         hint: "Look before the engine closes.",
       });
     }

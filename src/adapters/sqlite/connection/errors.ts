@@ -134,11 +134,7 @@ export function translateError(error: unknown, path: string): unknown {
       );
     default:
       return isClosed(error)
-        ? say(
-            "STORE_CLOSED",
-            `the database ${path} has been closed`,
-            "Look before the engine closes.",
-          )
+        ? say("STOPPED", `the database ${path} has been closed`, "Look before the engine closes.")
         : error;
   }
 }

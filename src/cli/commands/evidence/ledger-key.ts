@@ -40,7 +40,7 @@ export function addKeyCommand(parent: Command, cli: Cli): void {
 async function showKey(cli: Cli, flags: KeyFlags): Promise<number> {
   const { ledgerKey } = await loadConfig(flags, cli.env);
   if (ledgerKey === null) {
-    throw new SluiceError("NO_LEDGER_KEY", "nothing is signed here: there is no key", {
+    throw new SluiceError("LEDGER_KEY", "nothing is signed here: there is no key", {
       hint: "Set ledgerKey in sluice.config.ts, or SLUICE_LEDGER_KEY, to the path of a key file.",
     });
   }

@@ -67,7 +67,8 @@ async function showItem(cli: Cli, open: OpenLedger, flags: ShowFlags): Promise<n
   );
   if (histories.length === 0) {
     const wanted = itemKey === undefined ? item : `with the key ${itemKey}`;
-    throw new SluiceError("UNKNOWN_ITEM", `the ledger has no item ${wanted}`, {
+    throw new SluiceError("NOT_FOUND", `the ledger has no item ${wanted}`, {
+      kind: "item",
       hint: "Only batches with a ledger of items know their items.",
     });
   }

@@ -94,7 +94,7 @@ function readGiven({ set, file }: EditFlags): { readonly value: unknown } | null
   } catch (cause) {
     if (cause instanceof SluiceError) throw cause;
     const { code = "" } = cause as NodeJS.ErrnoException;
-    throw new SluiceError("FILE_UNUSABLE", `${showPath(file)} cannot be read: ${code}`, {
+    throw new SluiceError("FILE_MISSING", `${showPath(file)} cannot be read: ${code}`, {
       hint: "Check the path of --file.",
       cause,
     });
@@ -105,7 +105,8 @@ function parsePayload(text: string, place: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw new SluiceError("BAD_EDIT", `${place} is not JSON: ${(cause as Error).message}`, {
+    throw new SluiceError("BAD_OPTION", `${place} is not JSON: ${(cause as Error).message}`, {
+      field: "payload",
       hint: `Quote it for the shell, for example: --set '{"site": 12}'. The dead letter is as it was.`,
       cause,
     });

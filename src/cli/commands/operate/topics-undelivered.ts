@@ -118,9 +118,12 @@ function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
     const recipient = findRecipient(config, letter.reader);
     if (recipient === null) {
       throw new SluiceError(
-        "NO_SUBSCRIBER",
+        "NOT_FOUND",
         `delivery ${id} is for ${letter.reader}, which is not in notify or consume of the configuration`,
-        { hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).` },
+        {
+          kind: "subscriber",
+          hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).`,
+        },
       );
     }
     const { signal } = new AbortController();

@@ -227,7 +227,8 @@ function forget(
     await confirmAct(cli, flags, `Forget the ${what} and all it has not received?`);
     const reader = group === undefined ? name : nameGroupReader(name, group);
     if (!(await store.forgetReader(reader)) && group === undefined) {
-      throw new SluiceError("NO_SUBSCRIBER", `this store has no subscriber ${name}`, {
+      throw new SluiceError("NOT_FOUND", `this store has no subscriber ${name}`, {
+        kind: "subscriber",
         hint: "A subscriber has its name in notify of the configuration, or in engine.subscribe.",
       });
     }
@@ -242,7 +243,8 @@ async function findTopic(store: Store, name: string): Promise<TopicView> {
   const view = all.find(({ topic }) => topic === name);
   if (view !== undefined) return view;
   const names = all.map(({ topic }) => topic);
-  throw new SluiceError("UNKNOWN_TOPIC", `this store has no topic ${name}`, {
+  throw new SluiceError("NOT_FOUND", `this store has no topic ${name}`, {
+    kind: "topic",
     hint: askDidYouMean(findSimilar(name, names)) || "`sluice topics` lists those that there are.",
   });
 }

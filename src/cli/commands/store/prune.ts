@@ -101,7 +101,8 @@ async function readPolicy(
   const own = computeAges(configured, batch.settings.retention ?? {});
   const policy = checkPolicy({ ...own, ...given, batch: batch.id });
   if (isEnded(batch.state)) return policy;
-  throw new SluiceError("BATCH_UNFINISHED", `batch ${batch.id} is ${batch.state}`, {
+  throw new SluiceError("WRONG_STATE", `batch ${batch.id} is ${batch.state}`, {
+    kind: "batch",
     hint: "Only ended batches are pruned. To end it: sluice cancel.",
   });
 }
@@ -109,7 +110,8 @@ async function readPolicy(
 function checkPolicy(policy: RetentionPolicy): RetentionPolicy {
   const problem = findRetentionProblem(policy);
   if (problem === null) return policy;
-  throw new SluiceError("BAD_RETENTION", problem, {
+  throw new SluiceError("BAD_OPTION", problem, {
+    field: "retention",
     hint: "Give --keep-evidence an age that is not below --keep, or forever.",
   });
 }
