@@ -136,7 +136,7 @@ export class ProbeServer {
 
   #describeRefusal({ code, message }: Extract<FromThread, { kind: "refused" }>): SluiceError {
     const { host, port } = this.#options.listening ?? { host: "nowhere", port: 0 };
-    const why = code === "EADDRINUSE" ? "somebody else has it" : message;
+    const why = code === "EADDRINUSE" ? "another program uses it" : message;
     return new SluiceError("HEALTH_PORT", `the health port ${host}:${port} is not open: ${why}`, {
       hint: "Give another one with --health-port or SLUICE_HEALTH_PORT, or `off` for none.",
     });

@@ -118,7 +118,7 @@ class CommandSink implements Sink {
       const cancel = clock.after(timeoutMs, () =>
         cut("TIME_LIMIT", `did not end within ${timeoutMs} ms and was killed`),
       );
-      const abandon = (): void => cut("STOPPED", "was killed, as nobody waits for it any more");
+      const abandon = (): void => cut("STOPPED", "was killed: its delivery was stopped");
       signal.addEventListener("abort", abandon);
       child.on("error", (error) => finish(this.#describeStartFailure(error)));
       child.on("exit", (code, killedBy) => {

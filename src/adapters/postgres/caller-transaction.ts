@@ -47,7 +47,7 @@ export async function runWithin<T>(
   transaction: unknown,
   act: (store: CallerTransactionStore) => Promise<T>,
 ): Promise<T> {
-  if (!isClient(transaction)) throw refuse("is no client of pg");
+  if (!isClient(transaction)) throw refuse("is not a client of pg");
   const line = queueUp(transaction);
   try {
     await line.query({ text: "SAVEPOINT sluice_within" });

@@ -56,7 +56,7 @@ export class CallerTransaction {
   #check(transaction: unknown): DatabaseSync {
     const { path } = this.#parts.options;
     if (!(transaction instanceof DatabaseSync) || !transaction.isOpen) {
-      throw refuse("is no open DatabaseSync of node:sqlite", path);
+      throw refuse("is not an open DatabaseSync of node:sqlite", path);
     }
     if (!transaction.isTransaction) throw refuse("has no transaction open", path);
     const theirs = transaction.location();

@@ -55,7 +55,7 @@ function refuseBusy(db: DatabaseSync, path: string): void {
   const others = rows.filter(({ process: it }) => it !== host.process && !host.isGone(it));
   if (others.length === 0) return;
   throw new SluiceError("STORE_IN_USE", `${others.length} processes have ${path} open`, {
-    hint: "Stop the workers first: a copy must be all that goes on.",
+    hint: "Stop the workers first: nothing else may use the store during a copy.",
   });
 }
 

@@ -14,12 +14,12 @@ test("a number with a unit is a duration", () => {
 });
 
 test.each([
-  ["", "is no duration"],
-  ["abc", "is no duration"],
-  ["1h30m", "is no duration"],
-  ["1e3s", "is no duration"],
-  ["NaN", "is no duration"],
-  ["Infinity", "is no duration"],
+  ["", "is not a duration"],
+  ["abc", "is not a duration"],
+  ["1h30m", "is not a duration"],
+  ["1e3s", "is not a duration"],
+  ["NaN", "is not a duration"],
+  ["Infinity", "is not a duration"],
   ["12", "has no unit"],
   ["12x", "has an unknown unit: x"],
   ["12toString", "has an unknown unit"],

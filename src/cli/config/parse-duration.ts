@@ -30,7 +30,7 @@ export function parseDuration(name: string, text: string): number {
       hint,
     });
   const [, sign, digits, unit = ""] = DURATION.exec(text.trim()) ?? [];
-  if (digits === undefined) throw refuse("is no duration");
+  if (digits === undefined) throw refuse("is not a duration");
   const unitMs = UNITS.get(unit.toLowerCase());
   if (unit === "") throw refuse("has no unit");
   if (unitMs === undefined) {

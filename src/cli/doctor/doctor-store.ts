@@ -89,7 +89,7 @@ function checkSchema(db: DatabaseSync): Check {
   };
   const table = db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'batch'").get();
   if ((table as { n: number }).n === 0) {
-    return bad("schema", "the file is no store of Sluice", "Choose another --store.");
+    return bad("schema", "the file is not a Sluice store", "Choose another --store.");
   }
   if (version > known) {
     const text = `version ${version}, from a newer Sluice (this one knows ${known})`;

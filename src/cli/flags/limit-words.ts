@@ -61,7 +61,7 @@ function readKind(word: string): LimitKind {
   const kind = LIMIT_KINDS.find((one) => one === word);
   if (kind !== undefined) return kind;
   const question = askDidYouMean(findSimilar(word, LIMIT_KINDS));
-  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is no kind of limit`, {
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a kind of limit`, {
     field: "limit",
     hint: `${question} It is one of ${LIMIT_KINDS.join(", ")}.`.trim(),
   });
@@ -81,7 +81,7 @@ function readScope(word: string): CapScope {
 export function readLimitNumber(word: string): number {
   const number = /^\d+(\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
   if (!Number.isNaN(number)) return number;
-  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is no number`, {
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a number`, {
     field: "limit",
     hint: "Give a number above 0, such as 50.",
   });
@@ -92,7 +92,7 @@ export function readRate(word: string, burst: string | undefined): Rate {
   const [, count, unit = ""] = /^(\d+(?:\.\d+)?)\/(s|min|h)$/.exec(word) ?? [];
   const period = PERIODS_S[unit];
   if (count === undefined || period === undefined) {
-    throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is no rate`, {
+    throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a rate`, {
       field: "limit",
       hint: "A rate is such as 5/s, 30/min or 100/h.",
     });

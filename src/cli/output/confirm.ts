@@ -11,8 +11,8 @@ export async function confirmAct(
 ): Promise<void> {
   if (yes === true) return;
   if (ask === null) {
-    throw new SluiceError("NOT_CONFIRMED", `nobody can be asked: ${question}`, {
-      hint: "This is no terminal. Give --yes to say that it is meant; nothing was changed.",
+    throw new SluiceError("NOT_CONFIRMED", `cannot ask for confirmation: ${question}`, {
+      hint: "There is no terminal. Repeat with --yes to confirm. Nothing was changed.",
     });
   }
   if (isYes(await ask(`${makeInert(question)} [y/N] `))) return;

@@ -56,7 +56,7 @@ describe("the key file", () => {
     );
   });
 
-  test("that is no Ed25519 key is refused, and left as it is", () => {
+  test("that is not an Ed25519 key is refused, and left as it is", () => {
     const rsa = generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey;
     for (const text of ["", "x", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
       writeFileSync(path, text, { mode: 0o600 });

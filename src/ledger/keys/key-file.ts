@@ -110,7 +110,7 @@ function keepOldKey(path: string, oldPath: string): void {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     if (readPrivately(oldPath) === readPrivately(path)) return;
     throw new SluiceError("LEDGER_KEY", `${oldPath} is in the way: it is not the old key`, {
-      hint: "Look what it is and move it away, then rotate again. Nothing was changed.",
+      hint: "Check what it is and move it away, then rotate again. Nothing was changed.",
     });
   }
 }
@@ -189,7 +189,7 @@ function readKey(path: string): SigningKey {
   } catch {
     // Said below: what the platform says about it may hold some of it.
   }
-  throw new SluiceError("LEDGER_KEY", `${path} is no Ed25519 private key`, {
+  throw new SluiceError("LEDGER_KEY", `${path} is not an Ed25519 private key`, {
     hint: "It must be PKCS#8 PEM, as it was made by Sluice. Restore it, or move it away and begin with a new one.",
   });
 }
@@ -255,7 +255,7 @@ function readBoth(path: string): KeyWithRing {
     const why = signed === null ? "it is none" : ring.introduce(signed);
     if (signed !== null && why === null) return [signed];
     const place = `line ${index + 1} of ${file}`;
-    throw new SluiceError("LEDGER_KEY", `${place} is no sound statement of a key: ${why}`, {
+    throw new SluiceError("LEDGER_KEY", `${place} is not a valid key statement: ${why}`, {
       hint: "Restore the file. A line that was cut while it was written can be removed.",
     });
   });

@@ -67,7 +67,8 @@ export class KeyRing {
 
   #add({ key: id, public: spki, prev }: KeyStatement, signed: Signed): string | null {
     const publicKey = readPublicKey({ spki });
-    if (publicKey === null || !isExactSpki(publicKey, spki)) return `key ${id} is no Ed25519 key`;
+    if (publicKey === null || !isExactSpki(publicKey, spki))
+      return `key ${id} is not an Ed25519 key`;
     const fingerprint = computeFingerprint(publicKey);
     if (!fingerprint.startsWith(id)) return `key ${id} has the id of another key`;
     const before = prev === null ? undefined : this.#keys.get(prev);
@@ -95,7 +96,7 @@ const SHOWN_CHARS_MAX = 20;
 function refuseKey(text: string): SluiceError {
   const clipped = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
   const shown = /\s|--/.test(text) ? "a text that is not shown" : JSON.stringify(clipped);
-  const message = `this is no public key of a ledger: ${shown}, ${text.length} characters`;
+  const message = `this is not a ledger's public key: ${shown}, ${text.length} characters`;
   return new SluiceError("LEDGER_KEY", message, {
     hint: "Give an Ed25519 public key as PEM, or a key's id: 16 to 64 hex digits of its fingerprint.",
   });

@@ -58,9 +58,13 @@ class Walk {
 
   refuse(why: string): SluiceError {
     const place = this.#line === 0 ? "" : `, line ${this.#line}`;
-    return new SluiceError("LEDGER_EXPORT", `this is no whole export of a ledger${place}: ${why}`, {
-      hint: "Verify it first: `verifyExport` says what is wrong with it.",
-    });
+    return new SluiceError(
+      "LEDGER_EXPORT",
+      `this is not a complete ledger export${place}: ${why}`,
+      {
+        hint: "Verify it first: `verifyExport` says what is wrong with it.",
+      },
+    );
   }
 
   take(text: string): void {

@@ -140,7 +140,7 @@ function readAnchor(text: string): Anchor {
   const body = parsed?.kind === "object" ? readSigned(parsed.value, "head")?.body : text;
   const signedHead = body === undefined ? null : parseSignedHead(body);
   if (signedHead === null || body === undefined) {
-    throw new SluiceError("BAD_OPTION", "one of the anchors is no signed head", {
+    throw new SluiceError("BAD_OPTION", "an anchor is not a signed head", {
       field: "anchors",
       hint: "Give signed heads as they were anchored, a line each.",
     });

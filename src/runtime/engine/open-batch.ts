@@ -135,7 +135,7 @@ export class OpenBatch<Item = unknown, Result = unknown> extends BatchHandle<Res
 
 function describeNotNext({ counts }: BatchSnapshot, after: number): SluiceError {
   return new SluiceError("NOT_NEXT", `the batch has ${counts.planned} items, not ${after}`, {
-    hint: "Somebody else has added some, or a call that was thought lost has arrived. Go on after what is there.",
+    hint: "Another process added items, or an earlier call arrived late. Continue after the items that are there.",
   });
 }
 

@@ -197,7 +197,7 @@ export class Operator {
   async setLanePolicy(lane: string, policy: LanePolicy): Promise<void> {
     if (!LANE_POLICIES.includes(policy)) {
       const question = askDidYouMean(findSimilar(policy, LANE_POLICIES));
-      throw new SluiceError("BAD_OPTION", `${JSON.stringify(policy)} is no policy of a lane`, {
+      throw new SluiceError("BAD_OPTION", `${JSON.stringify(policy)} is not a lane policy`, {
         field: "policy",
         hint: `${question} A policy is ${LANE_POLICIES.join(", ")}.`.trim(),
       });
@@ -363,7 +363,7 @@ function readUser(): string {
 function readMode({ mode }: StopOptions, otherwise: StopMode): StopMode {
   if (mode === undefined) return otherwise;
   if (STOP_MODES.includes(mode)) return mode;
-  throw new SluiceError("BAD_OPTION", `${JSON.stringify(mode)} is no way to stop`, {
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(mode)} is not a stop mode`, {
     field: "mode",
     hint: `It is one of ${STOP_MODES.join(", ")}.`,
   });

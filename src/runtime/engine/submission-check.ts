@@ -32,7 +32,7 @@ export function checkNames(key: string | undefined, lane: string): void {
     });
   }
   if (!LANE.test(lane)) {
-    throw new SluiceError("BAD_OPTION", `${JSON.stringify(lane)} is no lane`, {
+    throw new SluiceError("BAD_OPTION", `${JSON.stringify(lane)} is not a lane name`, {
       field: "lane",
       hint: "A lane has 1 to 128 letters, digits, dots, dashes, underscores or colons.",
     });
@@ -69,7 +69,7 @@ export function describeShare(
 export function checkDeadline(deadline: Date, now: number): number {
   const at = deadline.getTime();
   if (at > now) return at;
-  const what = Number.isNaN(at) ? "is no time" : `${deadline.toISOString()} has passed`;
+  const what = Number.isNaN(at) ? "is not a time" : `${deadline.toISOString()} has passed`;
   throw new SluiceError("BAD_OPTION", `the deadline ${what}`, {
     field: "deadline",
     hint: "A deadline lies in the future.",

@@ -33,7 +33,7 @@ export async function eraseRecorded(
       after = last.seq;
       tries = 0;
     } else if (++tries === TRIES_MAX) {
-      throw new SluiceError("STORE_BUSY", `others erase details of ${batch} all the time`, {
+      throw new SluiceError("STORE_BUSY", `other processes keep erasing details of ${batch}`, {
         hint: "Erase again: what is erased stays erased.",
         retryable: true,
       });

@@ -70,7 +70,7 @@ export function makeWaitStep({ count, target = 0, stalls = STALLS_MAX, delays = 
 
 function checkCount(value: unknown, what: string): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  throw new PermanentError(`waitFor.${what} gave ${String(value)}, which is no number`, {
+  throw new PermanentError(`waitFor.${what} gave ${String(value)}, which is not a number`, {
     code: "BAD_FUNCTION_RESULT",
   });
 }

@@ -154,7 +154,7 @@ function asUnreadable(error: unknown): SluiceError {
     "SOURCE_UNREADABLE",
     `the source cannot be read: ${describeError(error).message}`,
     {
-      hint: "Mend the source and submit the batch again.",
+      hint: "Fix the source, then submit the batch again.",
       cause: error,
     },
   );

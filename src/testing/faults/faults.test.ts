@@ -38,11 +38,11 @@ describe("a bad fault is refused where it is made", () => {
 
   test("with a point that there is not, and the one that may be meant", () => {
     expect(refused(() => crash.after("setle" as "settle", 1))).toBe(
-      'BAD_OPTION fault crash.after("setle", 1): "setle" is no point of a fault Did you mean settle?',
+      'BAD_OPTION fault crash.after("setle", 1): "setle" is not a fault point Did you mean settle?',
     );
     expect(refused(() => refuse("work" as "store.work", 1))).toContain("The points are commit");
     expect(refused(() => refuse("store.swep" as "store.sweep", 1))).toContain("mean store.sweep");
-    expect(refused(() => crash.before("toString" as "settle", 1))).toContain("is no point");
+    expect(refused(() => crash.before("toString" as "settle", 1))).toContain("is not a fault point");
     expect(refused(() => loseAnswer(undefined as unknown as "settle", 1))).toContain("undefined");
   });
 

@@ -94,7 +94,7 @@ function makeFault(
   if (typeof given !== "string" || !isFaultPoint(given)) {
     const meant = typeof given === "string" ? findSimilar(given, listFaultPoints()) : [];
     const known = `The points are ${FAULT_WORDS.join(", ")}, and store.<verb> for a call of the store.`;
-    throw badFault(name, `${show(given)} is no point of a fault`, askDidYouMean(meant) || known);
+    throw badFault(name, `${show(given)} is not a fault point`, askDidYouMean(meant) || known);
   }
   if (!Number.isInteger(nth) || nth < 1) {
     throw badFault(name, "the number must be a whole number from 1 on: 1 is the first");
@@ -106,7 +106,11 @@ function makeFault(
   return Object.freeze({ kind, point, nth, process, byMs });
 }
 
-function badFault(name: string, problem: string, hint = "Mend it where it is made."): SluiceError {
+function badFault(
+  name: string,
+  problem: string,
+  hint = "Fix it where the fault is made.",
+): SluiceError {
   return new SluiceError("BAD_OPTION", `${name}: ${problem}`, { field: "fault", hint });
 }
 

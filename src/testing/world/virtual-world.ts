@@ -221,7 +221,7 @@ export class VirtualWorld implements World {
     if (this.#isEnding) return;
     this.#note(life, "dies");
     if (!process.isSupervised) {
-      const message = `${by} killed the engine ${life.process}, and nobody starts it again`;
+      const message = `${by} killed the engine ${life.process}, and nothing restarts it`;
       const hint =
         "Start it with world.start(name, program): the program is run again after each kill.";
       this.#fail(new SluiceError("WORLD_STUCK", message, { hint }));

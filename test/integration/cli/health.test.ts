@@ -196,7 +196,7 @@ describe.concurrent("the port", () => {
       rig.work.run("work", "pipeline.ts", "--health-port", String(taken)),
       rig.work.start(["work", "pipeline.ts"], { env: third }).ended,
     ]);
-    const said = `the health port 127.0.0.1:${taken} is not open: somebody else has it`;
+    const said = `the health port 127.0.0.1:${taken} is not open: another program uses it`;
     expect(chosen.code).toBe(1);
     expect(chosen.stderr).toContain(said);
     expect(chosen.stderr).toContain("--health-port");

@@ -266,7 +266,7 @@ describe("bad input", () => {
     const name = await exportIt();
     const key = await work.run("ledger", "verify", name, "--trust", "nonsense");
     expect(key.code).toBe(2);
-    expect(key.stderr).toContain("error LEDGER_KEY: this is no public key");
+    expect(key.stderr).toContain("error LEDGER_KEY: this is not a ledger's public key");
     writeFileSync(file("anchors.jsonl"), "hello\n");
     const anchors = await work.run("ledger", "verify", name, "--anchors", "anchors.jsonl");
     expect(anchors).toMatchObject({ code: 2 });

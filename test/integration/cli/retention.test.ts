@@ -187,9 +187,9 @@ describe("is refused with exit 2, and removes nothing", () => {
     [["--keep", "30"], "BAD_OPTION", "has no unit"],
     [["--keep", "30 fortnights"], "BAD_OPTION", "unknown unit"],
     [["--keep", "30day"], "BAD_OPTION", "Did you mean d?"],
-    [["--keep", "soon"], "BAD_OPTION", "is no duration"],
+    [["--keep", "soon"], "BAD_OPTION", "is not a duration"],
     [["--keep", "200000d"], "BAD_OPTION", "longer than 100 years"],
-    [["--keep-evidence", "for ever"], "BAD_OPTION", "is no duration"],
+    [["--keep-evidence", "for ever"], "BAD_OPTION", "is not a duration"],
     [["b-zzzzzzzzzzzz"], "NOT_FOUND", "sluice list"],
     [["--keep", "0s"], "NOT_CONFIRMED", "Delete the redrive data of 1 batch?"],
   ])("%j", async (args, code, text) => {

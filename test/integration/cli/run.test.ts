@@ -250,6 +250,7 @@ test("with --json an error is one JSON object on stdout, too", async () => {
       hint: expect.any(String),
     },
   });
+  work.writePipeline("process: () => 1");
   const unknown = await work.runJson("run", "pipeline.ts", "--input", "x", "--deadline", "soon");
   expect(unknown).toMatchObject({
     code: 2,

@@ -61,7 +61,7 @@ function parse(text: string): URL {
     return new URL(text);
   } catch (error) {
     throw refuse(
-      "it is no address",
+      "it is not an address",
       "It is written postgres://user:password@host:port/database.",
       error,
     );

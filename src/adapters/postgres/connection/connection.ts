@@ -214,7 +214,7 @@ export class Connection {
         throw new SluiceError(
           "STORE_UNREACHABLE",
           `the server ${this.name} broke off in the middle of a commit and cannot be asked whether it took place`,
-          { hint: "Look before you repeat it: it may have been done.", retryable: true },
+          { hint: "Check before you repeat it: it may have been done.", retryable: true },
         );
       }
       await sleep(clock, FATE_EVERY_MS);
@@ -298,7 +298,7 @@ export class Connection {
   async #connect(): Promise<pg.PoolClient> {
     if (this.#closed) {
       throw new SluiceError("STOPPED", `the connection to ${this.name} has been closed`, {
-        hint: "Look before the engine closes.",
+        hint: "Do this before the engine closes.",
       });
     }
     try {

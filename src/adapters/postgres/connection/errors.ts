@@ -183,7 +183,7 @@ export function translateError(error: unknown, name: string): unknown {
   if (isContention(error)) {
     return say(
       "STORE_BUSY",
-      `the database ${name} had too many at the same rows at once: ${detail}`,
+      `the database ${name} had too many transactions on the same rows: ${detail}`,
       "Try again. Nothing was lost.",
       true,
     );
@@ -193,14 +193,14 @@ export function translateError(error: unknown, name: string): unknown {
   if (code.startsWith(SQLSTATE.invalidPassword)) {
     return say(
       "STORE_FORBIDDEN",
-      `the server ${name} does not let this user in: ${detail}`,
+      `the server ${name} refuses this user: ${detail}`,
       "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
     );
   }
   if (isUntrusted(detail) || (!isBroken(error) && /SSL/i.test(detail))) {
     return say(
       "STORE_UNTRUSTED",
-      `the server ${name} could not prove who it is: ${detail}`,
+      `the server ${name} could not prove its identity: ${detail}`,
       "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
     );
   }

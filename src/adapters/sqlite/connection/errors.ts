@@ -97,7 +97,7 @@ export function translateError(error: unknown, path: string): unknown {
       return say(
         "STORE_BUSY",
         `the database ${path} is locked by another process`,
-        "Wait until that process lets go, or find it with `fuser` or `lsof`. Nothing was lost.",
+        "Wait until that process releases it, or find it with `fuser` or `lsof`. Nothing was lost.",
         true,
       );
     case SQLITE.readonly:
@@ -134,7 +134,11 @@ export function translateError(error: unknown, path: string): unknown {
       );
     default:
       return isClosed(error)
-        ? say("STOPPED", `the database ${path} has been closed`, "Look before the engine closes.")
+        ? say(
+            "STOPPED",
+            `the database ${path} has been closed`,
+            "Do this before the engine closes.",
+          )
         : error;
   }
 }
