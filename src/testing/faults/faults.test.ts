@@ -42,7 +42,9 @@ describe("a bad fault is refused where it is made", () => {
     );
     expect(refused(() => refuse("work" as "store.work", 1))).toContain("The points are commit");
     expect(refused(() => refuse("store.swep" as "store.sweep", 1))).toContain("mean store.sweep");
-    expect(refused(() => crash.before("toString" as "settle", 1))).toContain("is not a fault point");
+    expect(refused(() => crash.before("toString" as "settle", 1))).toContain(
+      "is not a fault point",
+    );
     expect(refused(() => loseAnswer(undefined as unknown as "settle", 1))).toContain("undefined");
   });
 
