@@ -1,7 +1,7 @@
 /**
- * Questions about two builds instead of peers: each subject that measures Sluice runs in this checkout
- * and in another one, in turns, so that a change is judged within one run on one machine. The other
- * checkout must be built and have the same subjects.
+ * Questions about two builds instead of peers: each subject that measures Sluice runs in this
+ * checkout and in another one, in turns, so that a change is judged within one run on one machine.
+ * The other checkout must be built and have the same subjects.
  */
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
@@ -18,7 +18,10 @@ export function findMissingBuild(folder: string): readonly string[] {
   );
 }
 
-/** Without the subjects that are not Sluice, and with the other build's twin beside each that is. */
+/**
+ * Without the subjects that are not Sluice, and with the other build's twin beside each Sluice
+ * subject.
+ */
 export function compareBuilds(question: Question, folder: string): Question {
   const ours = question.subjects.filter(({ script }) =>
     basename(fileURLToPath(script)).startsWith("sluice"),

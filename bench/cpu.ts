@@ -4,14 +4,14 @@
  */
 import { count, divide, type Question } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface CpuSizes {
   readonly tasks: number;
 }
 
 export const FULL_CPU_SIZES: CpuSizes = { tasks: 1_000 };
 
-/** To see that everything runs, in seconds. */
+/** A size of seconds, to see that everything runs. */
 export const QUICK_CPU_SIZES: CpuSizes = { tasks: 50 };
 
 const SCRIPT = new URL("./subjects/sluice-cpu.ts", import.meta.url);

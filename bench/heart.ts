@@ -1,7 +1,7 @@
 /**
- * The questions that decide whether the engine is quick enough at heart. Each names its subjects,
- * the figures that are shown, and the targets, which are ratios wherever the result depends on
- * the machine. README.md explains each question.
+ * The questions about the core speed of the engine. Each names its subjects, the figures that are
+ * shown, and the targets, which are ratios wherever the result depends on the machine. README.md
+ * explains each question.
  */
 import {
   count,
@@ -12,7 +12,7 @@ import {
   type Target,
 } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface Sizes {
   readonly items: number;
   readonly singles: number;
@@ -31,7 +31,7 @@ export const FULL_SIZES: Sizes = {
   smallBatches: 200,
 };
 
-/** To see that everything runs, in seconds. */
+/** A size of seconds, to see that everything runs. */
 export const QUICK_SIZES: Sizes = {
   items: 50_000,
   singles: 2_000,
@@ -54,7 +54,7 @@ const itemsPerSecond: FigureShown = { name: "itemsPerSecond", unit: "items/s" };
 const peakRss: FigureShown = { name: "peakRssMb", unit: "MB peak RSS" };
 const commandPeakRss: FigureShown = { name: "commandPeakRssMb", unit: "MB peak RSS" };
 
-/** `pathOf` gives a JSONL file with that many items. */
+/** `pathOf` returns a JSONL file with that many items. */
 export function listHeartQuestions(
   sizes: Sizes,
   pathOf: (items: number) => string,
@@ -184,7 +184,7 @@ function askAboutBacklog(sizes: Sizes): Question {
   const nameOf = (waiting: number, perCommit: number) =>
     `${count(waiting)} waiting, ${perCommit} per commit`;
   const [few, many] = sizes.waitingChunks;
-  // One at a time the disk hides most of what a slow lease costs; 64 at a time it does not.
+  // With one chunk at a time the disk hides most of the cost of a slow lease; with 64 it does not.
   const perCommitSizes = [1, 64];
   return {
     key: "e",
@@ -193,7 +193,7 @@ function askAboutBacklog(sizes: Sizes): Question {
       [few, many].map((waiting) => ({
         name: nameOf(waiting, perCommit),
         script: SCRIPTS.sluiceBacklog,
-        // More where each is quicker, so that both last for about as long.
+        // More items for the quicker subject, so that both take about as long.
         options: { waiting, perCommit, settled: sizes.settledChunks * (perCommit === 1 ? 1 : 8) },
       })),
     ),

@@ -1,10 +1,10 @@
 /**
- * The questions about the ledger: how long verifying an export takes, and what the record of an item
- * costs the worker that makes it. README.md explains each.
+ * The questions about the ledger: how long verifying an export takes, and what the record of an
+ * item costs its worker. README.md explains each.
  */
 import { count, divide, type Question } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface LedgerSizes {
   readonly records: number;
   readonly items: number;
@@ -12,7 +12,7 @@ export interface LedgerSizes {
 
 export const FULL_LEDGER_SIZES: LedgerSizes = { records: 1_000_000, items: 1_000_000 };
 
-/** To see that everything runs, in seconds. */
+/** A size of seconds, to see that everything runs. */
 export const QUICK_LEDGER_SIZES: LedgerSizes = { records: 20_000, items: 20_000 };
 
 const VERIFY = new URL("./subjects/ledger-verify.ts", import.meta.url);

@@ -1,11 +1,10 @@
 /**
- * The questions about what happens between batches: how soon a successor starts,
- * what lanes cost, how long a cancel takes, how quickly dead letters go back to work. README.md
- * explains each.
+ * The questions about what happens between batches: how soon a successor starts, what lanes cost,
+ * how long a cancel takes, how quickly dead letters run again. README.md explains each.
  */
 import { count, divide, type Question, type Target } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface LifeSizes {
   readonly lanes: number;
   readonly batchesPerLane: number;
@@ -22,7 +21,7 @@ export const FULL_LIFE_SIZES: LifeSizes = {
   letters: 10_000,
 };
 
-/** To see that everything runs, in seconds. */
+/** A size of seconds, to see that everything runs. */
 export const QUICK_LIFE_SIZES: LifeSizes = {
   lanes: 10,
   batchesPerLane: 5,

@@ -5,7 +5,7 @@
 import type { Subject } from "./measure.ts";
 import { count, divide, type Question, type Target } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface LimitSizes {
   /** How long a rate is measured. */
   readonly seconds: number;
@@ -16,7 +16,7 @@ export interface LimitSizes {
 
 export const FULL_LIMIT_SIZES: LimitSizes = { seconds: 20, fastItems: 20_000, items: 1_000_000 };
 
-/** To see that everything runs, in seconds. */
+/** A size of seconds, to see that everything runs. */
 export const QUICK_LIMIT_SIZES: LimitSizes = { seconds: 3, fastItems: 2_000, items: 50_000 };
 
 const SCRIPTS = {
@@ -32,12 +32,12 @@ const RATES = [
   { perSecond: 1_000, burst: 100, shareMin: null },
 ];
 const FAST_KEYS = 50;
-/** Far above what anything here reaches. */
+/** Far above what any subject here reaches. */
 const HUGE_RATE = 100_000_000;
 const HUGE_CAP = 1_000_000;
 const TENANTS = 4;
 const EMIT_EVERY = 100;
-/** What is asked is some percent of a run of one second; single runs differ by more. */
+/** The question is about some percent of a run of one second; single runs differ by more. */
 const SHORT_RUN_REPEATS = 5;
 
 export function listLimitQuestions(
@@ -125,7 +125,7 @@ function askAboutCost({ items }: LimitSizes, pathOf: (items: number) => string):
   };
 }
 
-/** Each alone, so that one sees where the time goes, and all of them together. */
+/** Each alone, to see where the time goes, and all of them together. */
 function askAboutAll({ items }: LimitSizes, pathOf: (items: number) => string): Question {
   const whole = { itemsPath: pathOf(items), items, chunkSize: 1_000 };
   const part = items / TENANTS;

@@ -1,4 +1,7 @@
-/** What the figures were taken on, read at run time; nothing that names the machine or its folders. */
+/**
+ * The machine on which the figures were measured, read at run time; nothing that names the machine
+ * or its folders.
+ */
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
 import { join, sep } from "node:path";
@@ -8,11 +11,11 @@ export interface MachineFacts {
   readonly processor: string;
   readonly memoryGb: number;
   readonly system: string;
-  /** Processes that wanted to run in the last minute, before this run began. */
+  /** Runnable processes in the last minute, before this run began. */
   readonly load: number;
   readonly node: string;
   readonly sqlite: string;
-  /** The database server that was measured on, with what a commit survives there. */
+  /** The database server of the measurement, with the durability of its commits. */
   readonly server: string | null;
   readonly peers: string;
   readonly fileSystem: string;

@@ -1,7 +1,7 @@
 /**
  * `node bench/main.ts <set>`: measures one set of questions; README.md says what each set asks.
- * Figures go to standard output, progress to standard error. The exit code is 1 when something could
- * not be measured. It says nothing about speed: a slow machine is not a failure.
+ * Figures go to standard output, progress to standard error. The exit code is 1 when something
+ * could not be measured. It says nothing about speed: a slow machine is not a failure.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,11 +27,11 @@ import { type Answers, answerQuestion, formatReport, type RunReport } from "./ta
 
 interface QuestionSet {
   readonly hasPeers: boolean;
-  /** Of each subject, unless it is said otherwise. */
+  /** Of each subject, unless stated otherwise. */
   readonly runs: number;
-  /** Null: every subject has a file of its own. */
+  /** Null: every subject has its own file. */
   readonly startServer: (() => Promise<BenchServer>) | null;
-  /** `pathOf` gives a JSONL file with that many items. */
+  /** `pathOf` returns a JSONL file with that many items. */
   readonly list: (quick: boolean, pathOf: (items: number) => string) => readonly Question[];
 }
 
@@ -124,7 +124,7 @@ function parseOptions(args: readonly string[]) {
   });
 }
 
-/** The request, or all that is wrong with it. */
+/** The request, or all its mistakes. */
 function readRequest(args: readonly string[]): Request | { readonly problems: readonly string[] } {
   let parsed: ReturnType<typeof parseOptions>;
   try {

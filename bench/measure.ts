@@ -1,7 +1,7 @@
 /**
- * Runs subjects, each in its own fresh process on a fresh folder, in turns (A B A B ...), so that
- * what disturbs the machine for a while disturbs them alike. Only figures of one run of this harness
- * may be compared with each other.
+ * Runs subjects, each in its own fresh process on a fresh folder, in turns (A B A B ...), so that a
+ * temporary disturbance of the machine affects them alike. Compare only figures of one run of this
+ * harness.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -28,16 +28,16 @@ export type Measured =
   | { readonly kind: "failed"; readonly name: string; readonly reason: string };
 
 export interface RunContext {
-  /** Where each run gets a folder of its own. */
+  /** Each run gets its own folder in it. */
   readonly folder: string;
   readonly runs: number;
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
-  /** The server that all subjects use; null where each has a file of its own. */
+  /** The server that all subjects use; null if each has its own file. */
   readonly server: SharedServer | null;
 }
 
-/** A database server, which gives every run a database of its own. */
+/** A database server, which gives every run its own database. */
 export interface SharedServer {
   openDatabase(): Promise<RunDatabase>;
 }
@@ -52,7 +52,7 @@ const OUTPUT_CHARACTERS_MAX = 1_000_000;
 const REASON_CHARACTERS_MAX = 200;
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
-/** A subject that fails once is not run again: its reason stands in the place of its figures. */
+/** A subject that fails once is not run again: its reason replaces its figures. */
 export async function measureInTurns(
   subjects: readonly Subject[],
   context: RunContext,
@@ -121,7 +121,7 @@ function runChild(
   });
 }
 
-/** The reply is the last line; a script that could not even be loaded has printed none. */
+/** The reply is the last line; a script that could not be loaded has printed none. */
 function readReply(output: string, errors: string, ending: string): SubjectReply {
   const line = output.trimEnd().split("\n").at(-1) ?? "";
   if (line.startsWith('{"kind":')) {
@@ -132,7 +132,7 @@ function readReply(output: string, errors: string, ending: string): SubjectReply
   return { kind: "failed", reason: tidyReason(`${cause ?? "it printed no reply"} (${ending})`) };
 }
 
-/** One line that can be published: nothing of where this machine keeps its files. */
+/** One line that can be published: without paths of this machine. */
 function tidyReason(reason: string): string {
   const [firstLine = ""] = reason.split("\n");
   return firstLine
@@ -141,7 +141,7 @@ function tidyReason(reason: string): string {
     .slice(0, REASON_CHARACTERS_MAX);
 }
 
-/** The spread of one figure over the runs; undefined where it was not measured. */
+/** The spread of one figure over the runs; undefined if it was not measured. */
 export function computeSpread(measured: Measured | undefined, figure: string): Spread | undefined {
   if (measured === undefined || measured.kind === "failed") return undefined;
   const values = measured.runs

@@ -5,9 +5,9 @@
  */
 import { count, divide, type Question } from "./question.ts";
 
-/** How large the questions are; the targets speak of the full size only. */
+/** The sizes of the questions; the targets hold for the full size only. */
 export interface PacketSizes {
-  /** Born-digital PDFs, of 60 to 100 pages each. */
+  /** Born-digital PDFs of 60 to 100 pages each. */
   readonly textDocuments: number;
   /** Scans that are ingested at once, and the pages of each. */
   readonly scanDocuments: number;
@@ -16,7 +16,7 @@ export interface PacketSizes {
   readonly comparedScans: number;
 }
 
-/** 19,000 pages of text take one reader some ten seconds. */
+/** 19,000 pages of text take one reader about ten seconds. */
 export const FULL_PACKET_SIZES: PacketSizes = {
   textDocuments: 240,
   scanDocuments: 10,
@@ -24,7 +24,7 @@ export const FULL_PACKET_SIZES: PacketSizes = {
   comparedScans: 12,
 };
 
-/** To see that everything runs, in half a minute. */
+/** A size of half a minute, to see that everything runs. */
 export const QUICK_PACKET_SIZES: PacketSizes = {
   textDocuments: 12,
   scanDocuments: 2,

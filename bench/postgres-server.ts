@@ -1,19 +1,19 @@
 /**
- * The PostgreSQL server that all subjects of the set `postgres` share: a real one, which syncs what it
- * commits. Every run has a database of its own, and begins after a checkpoint, so that it does not pay
- * for what the one before it left to be written.
+ * The PostgreSQL server that all subjects of the set `postgres` share: a real one, which syncs its
+ * commits. Every run has its own database and begins after a checkpoint, so that it does not pay
+ * for writes of the run before.
  */
 import pg from "pg";
 import { startPostgres } from "../test/support/postgres-server.ts";
 import type { SharedServer } from "./measure.ts";
 
 export interface BenchServer extends SharedServer {
-  /** Its version, and what a commit survives. */
+  /** Its version, and the durability of its commits. */
   readonly description: string;
   stop(): Promise<void>;
 }
 
-/** What one would give a server of a small machine; all else is PostgreSQL's default. */
+/** Settings for a server on a small machine; the rest is PostgreSQL's default. */
 const SETTINGS = { shared_buffers: "1GB", max_wal_size: "8GB", checkpoint_timeout: "15min" };
 
 export async function startBenchServer(): Promise<BenchServer> {

@@ -1,6 +1,6 @@
 /**
- * The questions about the store for many machines: a batch on PostgreSQL beside the same batch on the
- * job queues that live on the same server, and how the store behaves with a larger backlog, more
+ * The questions about the store for many machines: a batch on PostgreSQL compared with the same
+ * batch on job queues on the same server, and how the store behaves with a larger backlog, more
  * workers or more batches. README.md explains each question.
  */
 import type { Subject } from "./measure.ts";
@@ -8,7 +8,7 @@ import { count, divide, type FigureShown, type Question, type Target } from "./q
 
 export interface PostgresSizes {
   readonly items: number;
-  /** Of the peers with one job per item, and of those that are very slow at it. */
+  /** For peers with one job per item, and for those that are very slow at it. */
   readonly peerItems: number;
   readonly slowPeerItems: number;
   readonly singles: number;
@@ -64,7 +64,7 @@ const SCRIPTS = {
 interface Peer {
   readonly name: string;
   readonly script: URL;
-  /** One job per item is so slow that fewer items must do. */
+  /** One job per item is so slow that the question has fewer items. */
   readonly isSlow: boolean;
 }
 
@@ -75,7 +75,7 @@ const PEERS: readonly Peer[] = [
 ];
 const SLUICE = "Sluice";
 const PROCESSES = 2;
-/** Of a handler that waits. */
+/** For a handler that waits. */
 const WAIT_MS = 5;
 const BATCHES_AT_ONCE = 16;
 
@@ -85,7 +85,7 @@ const chunksPerSecond: FigureShown = { name: "chunksPerSecond", unit: "chunks/s"
 
 type PathOf = (items: number) => string;
 
-/** `pathOf` gives a JSONL file with that many items. */
+/** `pathOf` returns a JSONL file with that many items. */
 export function listPostgresQuestions(sizes: PostgresSizes, pathOf: PathOf): readonly Question[] {
   return [
     askAboutJobPerItem(sizes, pathOf),
@@ -150,7 +150,7 @@ function askAboutJobPerItem(sizes: PostgresSizes, pathOf: PathOf): Question {
   };
 }
 
-/** Ahead of each of them. */
+/** Before each of them. */
 function listAheadTargets(): readonly Target[] {
   return PEERS.map(({ name }) => ({
     what: `Sluice / ${name}`,
@@ -198,7 +198,7 @@ function askAboutBacklog(sizes: PostgresSizes): Question {
       [few, many].map((waiting) => ({
         name: nameOf(waiting, perCommit),
         script: SCRIPTS.backlog,
-        // More where each is quicker, so that both last for about as long.
+        // More items for the quicker subject, so that both take about as long.
         options: { waiting, perCommit, settled: sizes.settledChunks * (perCommit === 1 ? 1 : 8) },
       })),
     ),

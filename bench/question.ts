@@ -1,4 +1,4 @@
-/** What a question of the benchmarks is made of: its subjects, what is shown, what is aimed at. */
+/** The parts of a benchmark question: its subjects, the figures that are shown, and the targets. */
 import type { Subject } from "./measure.ts";
 
 export interface FigureShown {
@@ -13,7 +13,7 @@ export type MedianOf = (subject: string, figure: string) => number | undefined;
 export interface Target {
   readonly what: string;
   readonly compute: (median: MedianOf) => number | undefined;
-  /** Null: a figure to know, with nothing promised. */
+  /** Null: a figure for information, without a target. */
   readonly bound: { readonly kind: "at least" | "below"; readonly limit: number } | null;
   readonly unit: string;
 }
@@ -24,7 +24,7 @@ export interface Question {
   readonly subjects: readonly Subject[];
   readonly shown: readonly FigureShown[];
   readonly targets: readonly Target[];
-  /** How often each of the runs is repeated: more than once where it is short, and so noisy. */
+  /** How often each run is repeated: more than once if it is short, and therefore noisy. */
   readonly repeats?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A subject's second process: the same script once more, with `role: "helper"` in its options. It
- * works until the first one has seen enough, and then hands over what it has noted.
+ * A subject's second process: the same script again, with `role: "helper"` in its options. It works
+ * until the first process stops it, and then returns its notes.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -8,15 +8,15 @@ import { once } from "node:events";
 export type Role = "main" | "helper";
 
 export interface Helper<Note> {
-  /** Ends it, and answers its notes. */
+  /** Stops it and returns its notes. */
   readonly finish: () => Promise<readonly Note[]>;
 }
 
-/** Starts the script once more, and returns when it works. */
+/** Starts the script again, and returns when it works. */
 export async function startHelper<Note>(script: string, options: object): Promise<Helper<Note>> {
   const child = fork(script, [JSON.stringify({ ...options, role: "helper" })], {
     execArgv: ["--disable-warning=ExperimentalWarning"],
-    // What it prints is no reply of this subject's.
+    // Its output is not the reply of this subject.
     silent: true,
   });
   const exit = once(child, "exit");
@@ -35,7 +35,7 @@ export async function startHelper<Note>(script: string, options: object): Promis
   };
 }
 
-/** The helper's side: says that it works, waits for the end, and hands over its notes. */
+/** The helper's side: reports that it works, waits for the end, and returns its notes. */
 export async function serveAsHelper<Note>(notes: readonly Note[]): Promise<void> {
   process.send?.("works");
   await once(process, "message");
@@ -45,7 +45,7 @@ export async function serveAsHelper<Note>(notes: readonly Note[]): Promise<void>
   process.disconnect();
 }
 
-/** The host's own clock, which all its processes share. */
+/** The host's clock, which all its processes share. */
 export function readHostMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

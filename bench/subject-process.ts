@@ -1,8 +1,8 @@
 /**
- * The child's side of a measurement. A subject is a small script in `subjects/` that is started in a
- * fresh process with its options as one JSON argument, measures itself, and prints one JSON line.
- * What it prints is the truth of that run, so a subject checks its own work (every item has an
- * outcome in its store) before it answers: a fast run that lost something is a failed run.
+ * The child's side of a measurement. A subject is a small script in `subjects/` that runs in a
+ * fresh process with its options as one JSON argument, measures itself, and prints one JSON line. A
+ * subject checks its own work (every item has an outcome in its store) before it answers: a fast
+ * run that lost something is a failed run.
  */
 import { readFileSync } from "node:fs";
 
@@ -13,11 +13,11 @@ export type SubjectReply =
   | { readonly kind: "measured"; readonly figures: Figures }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** What every subject is given besides its own options. */
+/** What every subject gets besides its own options. */
 export interface SubjectPlace {
   /** A fresh folder on disk for its database, removed afterwards. */
   readonly folder: string;
-  /** The address of a fresh database, where the subjects share a server. */
+  /** The address of a fresh database, if the subjects share a server. */
   readonly server?: string;
 }
 
@@ -39,14 +39,14 @@ export async function runSubject<Options>(
 /** The process's high-water mark so far, in units of 1,000,000 bytes. */
 function readPeakRssMb(): number {
   if (process.platform === "linux") {
-    // The kernel's own mark of this address space, begun afresh when the process was started.
+    // The kernel's own high-water mark of this address space, which began when the process started.
     const kib = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
     if (kib !== undefined) return (Number(kib) * 1024) / 1e6;
   }
   return (process.resourceUsage().maxRSS * 1024) / 1e6;
 }
 
-/** Ends the run as failed when a subject's own store disagrees with what it was given to do. */
+/** Fails the run if the subject's store does not contain its work. */
 export function checkCount(what: string, actual: number, expected: number): void {
   if (actual !== expected) throw new Error(`${what}: ${actual}, but it should be ${expected}`);
 }

@@ -1,4 +1,7 @@
-/** The outcome of a run as data (`--json`) and as two Markdown tables that also read well in a terminal. */
+/**
+ * The result of a run as data (`--json`) and as two Markdown tables that are also readable in a
+ * terminal.
+ */
 import type { MachineFacts } from "./machine.ts";
 import { computeSpread, type Measured, type Spread } from "./measure.ts";
 import type { MedianOf, Question, Target } from "./question.ts";
@@ -41,7 +44,7 @@ export interface RunReport extends Answers {
   readonly questions: readonly { readonly key: string; readonly title: string }[];
 }
 
-/** Judges nothing in a quick run: its sizes are too small to mean anything. */
+/** A quick run is not judged: its sizes are too small to mean anything. */
 export function answerQuestion(
   question: Question,
   measured: readonly Measured[],
@@ -149,7 +152,7 @@ function formatQuantity(value: number, unit: string): string {
   return unit === "x" ? `${formatNumber(value)}x` : `${formatNumber(value)} ${unit}`;
 }
 
-/** Three digits are more than a shared machine can vouch for; large numbers keep their thousands. */
+/** A shared machine justifies three digits at most; large numbers keep their thousands. */
 function formatNumber(value: number): string {
   return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
 }

@@ -1,13 +1,13 @@
-/** How well a text was read: which of its words were found again, in whatever order. */
+/** How well a text was read: which of its words were found again, in any order. */
 
-/** Exact, with case and punctuation: a word is what stands between white space. */
+/** Exact, with case and punctuation: words are separated by white space. */
 export function splitWords(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== "");
 }
 
 /**
  * How many of the words were read, as multisets: a word that is expected twice and was read once is
- * found once, and what was read besides adds nothing.
+ * found once; additional words that were read do not count.
  */
 export function countFoundWords(expected: readonly string[], read: readonly string[]): number {
   const left = new Map<string, number>();

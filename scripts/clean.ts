@@ -1,4 +1,7 @@
-/** Removes what the build and the tests leave behind; a file deleted from `src` stays in `dist` until then. */
+/**
+ * Deletes what the build and the tests leave behind. A file deleted from `src` stays in `dist`
+ * until then.
+ */
 import { rmSync } from "node:fs";
 
 for (const folder of ["dist", "coverage", "test-results"]) {

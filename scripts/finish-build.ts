@@ -1,4 +1,6 @@
-/** What the compiler leaves undone: the command must be executable where nothing has installed it. */
+/**
+ * Completes the build: the command must be executable even before a package manager installs it.
+ */
 import { chmodSync, existsSync } from "node:fs";
 
 const command = new URL("../dist/cli/main.js", import.meta.url);

@@ -134,7 +134,7 @@ describe("a shadow store", () => {
   test("treats errors with the same code as equal", async () => {
     const shadowed = pair();
     const unknown = expect.objectContaining({ code: "NOT_FOUND", kind: "batch" }) as Error;
-    await expect(shadowed.store.seal("nobody")).rejects.toEqual(unknown);
+    await expect(shadowed.store.seal("unknown")).rejects.toEqual(unknown);
     expect(await shadowed.compare()).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-/** The task of `sluice-cpu.ts`: the same amount of work each time, some 20 ms of a core. */
+/** The task of `sluice-cpu.ts`: the same amount of work each time, about 20 ms of a core. */
 export function countPrimes(below: number): number {
   let primes = 0;
   for (let n = 2; n < below; n++) {

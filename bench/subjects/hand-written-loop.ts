@@ -1,9 +1,10 @@
 /**
- * What a guarded person would write for this one job, without an engine: scan the file once for the
- * byte ranges of the chunks, plan one row per chunk, then for each chunk read, parse, await the
+ * What a careful developer would write for this one job, without an engine: scan the file once for
+ * the byte ranges of the chunks, plan one row per chunk, then for each chunk read, parse, await the
  * handler for 16 items at a time, and commit the chunk's row with a two-bit outcome per item. It
- * knows each item's outcome after a crash and can go on from there, and nothing else: no retries, no
- * leases, no second worker, no limits, no records. It is the speed of light for Sluice's promises.
+ * knows each item's outcome after a crash and can continue from there, and nothing else: no
+ * retries, no leases, no second worker, no limits, no records. It is the upper limit for Sluice's
+ * speed with its promises.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +29,7 @@ const ROWS_PER_PLAN_COMMIT = 1_000;
 const NEWLINE = 0x0a;
 const SUCCEEDED = 1;
 
-// The point of the loop is its bookkeeping, so its handler is empty, like Sluice's.
+// The loop measures bookkeeping, so its handler is empty, like Sluice's.
 async function handleItem(_item: unknown): Promise<void> {}
 
 function openDatabase(path: string): DatabaseSync {
@@ -81,7 +82,7 @@ function planChunks(database: DatabaseSync, file: number, chunkSize: number): nu
   return chunks;
 }
 
-/** 16 runners share one cursor, so a slow item holds up only its own runner. */
+/** 16 runners share one cursor, so a slow item delays only its own runner. */
 async function runItems(lines: readonly string[], items: number): Promise<Uint8Array> {
   const outcomes = new Uint8Array((items + 3) >> 2);
   let next = 0;
@@ -112,7 +113,7 @@ async function runChunks(database: DatabaseSync, file: number, chunks: number): 
   }
 }
 
-/** Counts what the committed maps say; not timed. */
+/** Counts the outcomes in the committed maps; not timed. */
 function countSucceeded(database: DatabaseSync): number {
   let succeeded = 0;
   const rows = database.prepare("SELECT outcomes FROM chunk WHERE state = 'done'").iterate();

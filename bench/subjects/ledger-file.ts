@@ -1,4 +1,4 @@
-/** An export as a batch leaves it whose items have four records each, in blocks of a hundred items. */
+/** An export of a batch whose items have four records each, in blocks of a hundred items. */
 import { hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { ITEMS_RECORDED } from "../../dist/core/batch/batch.js";
@@ -33,7 +33,7 @@ export function makeFacts(item: number, state: string): ItemRecordFacts {
   return { atMs, item, key, state, attempt: 1, drive: 1, content: CONTENT };
 }
 
-/** Answers the id of the key that signed it. */
+/** Returns the id of the key that signed it. */
 export async function writeLedgerFile(path: string, records: number): Promise<string> {
   const key = toSigningKey(makeKey());
   const file = openSync(path, "w");

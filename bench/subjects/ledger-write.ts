@@ -8,7 +8,7 @@ interface WriteOptions {
   readonly records: number;
 }
 
-/** What is done for each block, in time of a core: a busy machine makes it no dearer. */
+/** The work for each block, in time of a core, which does not depend on how busy the machine is. */
 function measure(blocks: number, makeBlock: (first: number) => number): number {
   const before = process.cpuUsage();
   let records = 0;
@@ -26,7 +26,7 @@ async function measureWriting({ records }: WriteOptions): Promise<Figures> {
     for (let item = first; item < first + BLOCK_ITEMS; item++) {
       for (const state of STATES) lines.push(writer.write(makeFacts(item, state), null));
     }
-    // Text is put together when it is first looked at.
+    // V8 builds a concatenated text only when it is first read.
     Buffer.byteLength(lines.join("\n"));
     return lines.length;
   });

@@ -1,6 +1,6 @@
 /**
  * The store's own lease-and-settle speed while many chunks wait: each commit settles what the one
- * before it leased and leases the next, with no handler between. It runs in rounds; after each the
+ * before it leased and leases the next, with no handler between. It runs in rounds. After each the
  * backlog is filled up again, off the clock, so `waiting` chunks (less one round at most) wait all
  * the time and a short backlog gets as many samples as a long one.
  */
@@ -18,9 +18,9 @@ interface BacklogOptions {
   readonly waiting: number;
   /** Chunks settled, and chunks leased, in one commit. */
   readonly perCommit: number;
-  /** Chunks to settle in all. */
+  /** Chunks to settle in total. */
   readonly settled: number;
-  /** The store is a database there; else it is a file. */
+  /** The store is a database there; otherwise it is a file. */
   readonly server?: string;
 }
 
@@ -103,7 +103,7 @@ function settleChunk({ batch, step, chunk, fence }: LeasedChunk): Report {
   };
 }
 
-/** Leases and settles one round's chunks; answers how many it settled. */
+/** Leases and settles one round's chunks. Returns how many it settled. */
 async function runRound(store: Store, lease: LeaseRequest): Promise<number> {
   let { leased } = await store.work([], lease);
   let settled = 0;
@@ -116,7 +116,7 @@ async function runRound(store: Store, lease: LeaseRequest): Promise<number> {
   return settled;
 }
 
-/** A server goes on writing out, and counting, what it was filled with: not beside what is measured. */
+/** A server continues to write and to analyse the rows that filled it: wait until that is over. */
 async function letRest(server: string): Promise<void> {
   const client = new pg.Client(server);
   await client.connect();

@@ -1,7 +1,7 @@
 /**
- * How long a cancel takes: from the request, while handlers are at work, to its acknowledgement,
- * which is the batch's end. The handlers listen to their signal. With a second process some of them
- * run there, and have to learn of it through the store.
+ * How long a cancel takes: from the request, while handlers run, to its acknowledgement, which is
+ * the batch's end. The handlers obey their signal. With a second process some of them run there,
+ * and learn of it through the store.
  */
 import { join } from "node:path";
 import { createEngine, definePipeline } from "../../dist/index.js";
@@ -35,7 +35,7 @@ async function measureCancels(options: CancelOptions): Promise<Figures> {
       signal.throwIfAborted();
     },
   });
-  // No more in hand than runs at once: otherwise one process might take what the other waits for.
+  // No more leased than runs at once: otherwise one process might lease what the other waits for.
   const store = join(options.folder, "sluice.db");
   const engine = await createEngine({ store, leaseItemsMax: CONCURRENCY });
   try {

@@ -1,6 +1,6 @@
 /**
- * A pipeline that does nothing but compute, in a pool of one or two members. Timed is the batch once
- * every member has been started, with the lag of the worker's own loop meanwhile.
+ * A pipeline that only computes, in a pool of one or two members. The clock runs for the batch once
+ * every member has started. The lag of the worker's own loop is measured meanwhile.
  */
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -45,7 +45,7 @@ async function measureCpu({ folder, kind, size, tasks }: CpuOptions): Promise<Fi
     const seconds = elapsedSeconds(startedAt);
     lag.disable();
     checkCount("wrong answers", wrong, 0);
-    // What is measured is the time between two ticks, of which one step is as it should be.
+    // The time between two ticks is measured; one step of it is normal.
     const loopLagP99Ms = Math.max(0, lag.percentile(99) / 1e6 - LAG_STEP_MS);
     return { tasksPerSecond: tasks / seconds, loopLagP99Ms };
   } finally {

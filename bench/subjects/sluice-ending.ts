@@ -1,6 +1,6 @@
 /**
  * How soon a waiting caller learns that a batch has ended: from the return of the last handler of
- * each small batch, one batch after the other, to the moment `wait()` resolves. Between them lie the
+ * each small batch, one batch after the other, to the moment `wait()` resolves. That includes the
  * last settle's commit, at FULL, and the way from there to the caller.
  */
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * How soon a worker answers for its health while its handlers hold the loop: real `sluice work`
- * processes, as many as there are cores, asked all the time. No chunk may be leased twice meanwhile.
+ * How soon a worker answers health probes while its handlers block the loop: real `sluice work`
+ * processes, as many as there are cores, probed all the time. No chunk may be leased twice
+ * meanwhile.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -69,7 +70,7 @@ async function end(child: ChildProcess): Promise<void> {
   checkCount("the exit code", code ?? -1, 0);
 }
 
-/** How long each answer took, from when the worker is well until it has nothing left to do. */
+/** How long each answer took, from when the worker is healthy until it has nothing left to do. */
 async function askUntilEnd(child: ChildProcess): Promise<readonly number[]> {
   const tookMs: number[] = [];
   const url = await readAddress(child);
@@ -79,7 +80,7 @@ async function askUntilEnd(child: ChildProcess): Promise<readonly number[]> {
     const askedAt = performance.now();
     const answer = await ask(url);
     if (answer?.ok === true) tookMs.push(performance.now() - askedAt);
-    // Before it has begun, and when it ends, it does not work; nothing else may be wrong with it.
+    // Before it has begun, and when it ends, it does not work; no other reason is allowed.
     const wrong = answer?.reasons.filter(({ code }) => code !== "STOPPED") ?? [];
     if (wrong.length > 0) throw new Error(JSON.stringify(wrong));
     await delay(ASK_EVERY_MS);

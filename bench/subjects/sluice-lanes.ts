@@ -38,7 +38,7 @@ async function measureLanes({ folder, batches, lanes }: LanesOptions): Promise<F
         }
       }),
     );
-    // A lane's batches end in order, but the last to be answered need not be the last submitted.
+    // A lane's batches end in order, but the last one to return need not be the last submitted.
     for (const handle of last.values()) await handle.wait();
     for (;;) {
       const open = await engine.store.listBatches({ states: ["ready", "running"], limit: 1 });

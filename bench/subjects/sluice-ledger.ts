@@ -1,6 +1,7 @@
 /**
- * An empty handler over a file, with a ledger of items or without one: each item comes to as many
- * states as are asked for. The store is measured when it is closed, so that nothing waits in a log.
+ * An empty handler over a file, with a ledger of items or without one: each item records a given
+ * number of states. The store's size is measured when it is closed, so that nothing is left in a
+ * log.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ interface LedgerOptions {
   /** In the file. */
   readonly items: number;
   readonly chunkSize: number;
-  /** Of each item; none keeps no ledger of items. */
+  /** For each item; 0 keeps no ledger of items. */
   readonly states: number;
   /** Whether the batch's ledger is signed: 1, or 0. */
   readonly signs: number;

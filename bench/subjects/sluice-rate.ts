@@ -1,7 +1,7 @@
 /**
- * How much of a rate is really used by several processes that share it. Handlers do nothing, and write
- * down when they were called; the burst at the beginning is not counted. A run in which any window had
- * more starts than the rate allows is no fast run but a failed one.
+ * How much of a rate several processes that share it really use. Handlers do nothing and write down
+ * when they were called; the burst at the beginning is not counted. A run in which any window had
+ * more starts than the rate allows is a failed run, not a fast one.
  */
 import { join } from "node:path";
 import { createEngine, definePipeline } from "../../dist/index.js";

@@ -1,6 +1,6 @@
 /**
- * Dead letters put back to work: a batch of which every item failed is redriven as a whole. Timed
- * are the act alone, which is one commit, and the time until all of them have succeeded.
+ * Redriving dead letters: a batch of which every item failed is redriven as a whole. Timed are the
+ * act alone, which is one commit, and the time until all of them have succeeded.
  */
 import { join } from "node:path";
 import { createEngine, definePipeline, PermanentError } from "../../dist/index.js";

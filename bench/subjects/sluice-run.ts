@@ -1,6 +1,6 @@
 /**
  * The peak memory of `sluice run`, the way most batches are run: the command itself is started, and
- * says at its exit how much memory it took at most.
+ * reports its peak memory at its exit.
  */
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ interface RunOptions {
 
 const SLUICE = new URL("../../dist/index.js", import.meta.url);
 const COMMAND = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-/** Loaded before the command: prints the kernel's mark of this process when it ends. */
+/** Loaded before the command: prints the kernel's high-water mark of this process when it ends. */
 const MARK = `import { readFileSync } from "node:fs";
 process.on("exit", () => process.stderr.write(readFileSync("/proc/self/status", "utf8")));
 `;

@@ -1,7 +1,7 @@
 /**
- * Does a slow key delay others? Items of many fast keys, and among them those of one key that may start
- * once a second. Measures the fast ones, from their first start to their last end; the rest of the slow
- * key's items are cancelled then.
+ * Does a slow key delay others? Items of many fast keys, and among them items of one key that may
+ * start once a second. Measures the fast ones, from their first start to their last end; then the
+ * rest of the slow key's items is cancelled.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -55,7 +55,7 @@ async function measureSlowKey(options: SlowKeyOptions): Promise<Figures> {
   }
 }
 
-/** Each key once, and again from the beginning. */
+/** Each key once, then again from the beginning. */
 function* listItems({ fastItems, fastKeys, slowKeys }: SlowKeyOptions): Generator<string> {
   for (let round = 0; round < fastItems / fastKeys; round++) {
     for (let key = 0; key < slowKeys; key++) yield `slow-${key}`;

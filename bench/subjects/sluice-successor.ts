@@ -1,8 +1,8 @@
 /**
- * How long a lane stands still between two batches: from the return of a batch's last handler to the
- * first handler call of its successor. Between them lie the commit that ends the one and starts the
+ * How long a lane is idle between two batches: from the return of a batch's last handler to the
+ * first handler call of its successor. That includes the commit that ends the one and starts the
  * other, at FULL, and the way from there to a worker of any process. Batches wait in their lanes
- * before the clock starts; handlers take a while, so that the machine is busy but not saturated.
+ * before the clock starts. Handlers take a while, so that the machine is busy but not saturated.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,7 +21,7 @@ interface SuccessorOptions {
 
 interface Note {
   readonly lane: string;
-  /** The batch's place in its lane. */
+  /** The batch's position in its lane. */
   readonly batch: number;
   readonly calledAt: number;
   readonly returnedAt: number;
@@ -38,7 +38,7 @@ async function measureSuccessor(options: SuccessorOptions): Promise<Figures> {
     concurrency: lanes * ITEMS,
     process: async ({ batch, item }: { batch: number; item: number }, { lane }) => {
       const calledAt = readHostMs();
-      // Spread, so that lanes do not go in step.
+      // Different, so that lanes do not run in step.
       const share = ((Number(lane) * 37 + batch * 17 + item * 7) % 100) / 100;
       await delay(workMs * (0.5 + share));
       notes.push({ lane, batch, calledAt, returnedAt: readHostMs() });
@@ -63,7 +63,7 @@ async function measureSuccessor(options: SuccessorOptions): Promise<Figures> {
       }
     }
     await engine.operator.resume({ pipeline: "bench" });
-    // One after the other: each that waits looks at the store after every commit.
+    // One after the other: each waiting batch polls the store after every commit.
     for (const handle of handles.reverse()) await handle.wait();
     if (helper !== null) notes.push(...(await helper.finish()));
     checkCount("handler calls", notes.length, lanes * batchesPerLane * ITEMS);

@@ -59,10 +59,10 @@ async function checkStep(scene: Scene, place: StepPlace, ran: ReadonlySet<string
 function findWrongWord(
   { plot }: StepPlace,
   { does }: Doing,
-  { mended }: Parcel,
+  { edited }: Parcel,
   outcome: number,
 ): string | null {
-  const refused = does === "refuse" && mended !== true;
+  const refused = does === "refuse" && edited !== true;
   if (outcome === SUCCEEDED && (refused || does === "skip" || does === "kill")) return "succeeded";
   return outcome === SKIPPED && does !== "skip" && !plot.dedupes ? "was skipped" : null;
 }

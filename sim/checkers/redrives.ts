@@ -48,7 +48,7 @@ export function checkRedrives(scene: Scene): Checker {
       // Of items that are handled together one may spoil the try of the others, and so may a lost
       // lease.
       const alone = !run.plot.byChunk && scene.plot.calm;
-      const refused = alone && run.doing.does === "refuse" && run.parcel.mended !== true;
+      const refused = alone && run.doing.does === "refuse" && run.parcel.edited !== true;
       const wanted = (asked.get(run.batch) ?? 0) >= run.drive;
       if (refused && run.drive > 1 && !wanted) {
         scene.say(`${describeRun(run)} in drive ${run.drive}, although it failed for good`);

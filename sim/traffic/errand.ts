@@ -108,7 +108,7 @@ export interface Parcel {
   readonly key: string;
   readonly n: number;
   /** An operator has edited it: it is no longer refused. */
-  readonly mended?: boolean;
+  readonly edited?: boolean;
 }
 
 export interface ErrandRun {

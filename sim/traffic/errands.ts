@@ -261,7 +261,7 @@ export class Errands {
       case "skip":
         return skipped();
       case "refuse":
-        if (parcel.mended === true) return result;
+        if (parcel.edited === true) return result;
         throw new PermanentError("never", { code: "REFUSED" });
       case "kill":
         this.#world.crash(node, "item");
@@ -300,7 +300,7 @@ export class Errands {
       case "outage":
         // Without a pace this would be an ordinary failure.
         if (step.pace === null || !this.#doOnce(id, doing.times)) return result;
-        throw new OutageError("nobody answers");
+        throw new OutageError("no server answers");
       case "later":
         return this.#doOnce(id, doing.times) ? later(LATER_MS) : result;
       default:

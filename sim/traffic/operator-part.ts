@@ -233,7 +233,7 @@ async function edit(store: Store, { submission, step }: Batch): Promise<void> {
   const [letter] = await store.readDeadLetters(submission.id, page);
   const [key = "", n = ""] = letter?.key?.split("/") ?? [];
   if (letter === undefined || n === "") return;
-  const value = JSON.stringify({ key, n: Number(n), mended: true });
+  const value = JSON.stringify({ key, n: Number(n), edited: true });
   await store.editDeadLetter(submission.id, {
     step,
     item: letter.item,

@@ -149,7 +149,7 @@ describe("CSV", () => {
     ["with a byte order mark", `\uFEFF${HEADER}\n${row}\n`],
     ["with the line ends of Windows", `${HEADER}\r\n${row}\r\n\r\n`],
     ["with quotes", `${HEADER}\n"a","d-1",cv,"v2.0","/1.pdf",\n`],
-  ])("%s are the same", async ([, text]) => {
+  ])("rows %s are the same", async ([, text]) => {
     expect(await readText("m.CSV", text as string)).toEqual([entry]);
   });
 

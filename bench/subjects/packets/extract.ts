@@ -1,7 +1,7 @@
 /**
- * A pipeline that extracts the text of born-digital PDFs, in a pool of one or two processes. Timed is
- * the batch once every process has been started; each document's pages and characters are compared
- * with what its file was made of.
+ * A pipeline that extracts the text of born-digital PDFs, in a pool of one or two processes. The
+ * clock runs for the batch once every process has started. Each document's pages and characters are
+ * compared with its source.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,9 +30,9 @@ interface TextFile {
 const TASK = new URL("../../../systems/site-packets/pdf/extract-text.ts", import.meta.url);
 const PAGES_LEAST = 60;
 const PAGES_MOST = 100;
-/** Prime to the number of lengths, so that all of them come, and long and short ones mixed. */
+/** Coprime to the number of lengths, so that all lengths occur, long and short ones mixed. */
 const PAGES_STRIDE = 17;
-/** Of each process, before the clock runs: they load PDFium with their first document. */
+/** For each process, before the clock runs: they load PDFium with their first document. */
 const WARM_UP_DOCUMENTS = 4;
 const LIMITS = { pagesMax: 500, streamBytesMax: 134_217_728, charactersMax: 10_000_000 };
 

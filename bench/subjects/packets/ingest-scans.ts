@@ -30,7 +30,7 @@ async function ingestScans(options: IngestScansOptions): Promise<IngestedScans> 
   const config = checkConfig(
     {
       sites: { [SITE]: { folder: source } },
-      // All of them at once, as far as the pool lets them.
+      // All of them at once, as far as the pool allows.
       concurrency: { all: documents, site: documents },
       pool: { size: readers },
     },

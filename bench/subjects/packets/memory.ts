@@ -1,6 +1,7 @@
 /**
  * How much memory an ingest of long scans takes: the ingest and the processes of its pool together,
- * looked at from outside all the time. What processes share counts once: Node's own program, some 50 MB.
+ * sampled from outside all the time. Memory that processes share counts once: Node's own program,
+ * about 50 MB.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -60,7 +61,7 @@ async function ingest(options: IngestScansOptions): Promise<WatchedIngest> {
   return { ingested, peakBytes };
 }
 
-/** The most that it and all that it has started held. */
+/** The maximum memory of the process and all its children. */
 async function watchUntilEnd(child: ChildProcess): Promise<number> {
   const over = new AbortController();
   const end = (): void => over.abort();
@@ -73,7 +74,7 @@ async function watchUntilEnd(child: ChildProcess): Promise<number> {
   return peakBytes;
 }
 
-/** Of what is in the archive: a page on which nothing could be read is an empty one there. */
+/** In the archive: a page on which nothing could be read is an empty page there. */
 function countWrittenPages(data: string): number {
   const { archive } = new Folders(data);
   const texts = readdirSync(archive, { recursive: true, encoding: "utf8" })

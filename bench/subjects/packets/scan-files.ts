@@ -1,6 +1,6 @@
 /**
- * Scans that are as heavy as real ones and quickly read: every page has an image of its own, A4 at
- * 200 dpi, with a few words on it and the grain of paper, and there is no text in the file.
+ * Scans that are as large as real ones and quickly read: every page has its own image, A4 at 200
+ * dpi, with a few words on it and the grain of paper, and the file contains no text.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import {
 import { ChanceSequence } from "../../../systems/site-packets/portals/seeded-chance.ts";
 import { writeTextPdf } from "../../../systems/site-packets/portals/text-pdf.ts";
 
-/** What stands on the pages. Few images are made, and many copies of them. */
+/** The words on the pages. Few images are made, and many copies of them. */
 const PAGE_TEXTS = [
   "Consent form signed by the subject",
   "Approval of the ethics committee",
@@ -24,8 +24,8 @@ const PAGE_TEXTS = [
 ] as const;
 const SCALE = 200 / 72;
 /**
- * Of all pixels. It makes an image of 3.9 million pixels some 90 kB large, so that 200 pages are a
- * little less than an ingest takes by default (20 MiB); white paper alone would be 10 kB.
+ * Share of all pixels. With it an image of 3.9 million pixels has about 90 kB, so that 200 pages
+ * are a little less than an ingest takes by default (20 MiB); white paper alone would be 10 kB.
  */
 const GRAIN_SHARE = 0.012;
 const GRAIN_SHADE = 0xf0;
@@ -36,7 +36,7 @@ interface PackedImage {
   readonly packed: Buffer;
 }
 
-/** No two files are the same. Answers the bytes of the largest. */
+/** No two files are the same. Returns the size of the largest in bytes. */
 export async function writeScans(
   folder: string,
   documents: number,
@@ -57,7 +57,7 @@ export async function writeScans(
   return bytesMost;
 }
 
-/** `name` is nothing that is seen: it makes the page's bytes its own. */
+/** `name` is not visible: it makes the page's bytes unique. */
 function addScannedPage(file: PdfWriter, image: PackedImage, name: string): void {
   const { width, height, packed } = image;
   const shown = file.addStream(
@@ -90,7 +90,7 @@ async function drawImages(): Promise<readonly PackedImage[]> {
   }
 }
 
-/** Only the paper has it: letters stay as they are. */
+/** Only the paper has grain: letters stay unchanged. */
 function addGrain(pixels: Uint8Array, chance: ChanceSequence): void {
   const grains = Math.floor(pixels.length * GRAIN_SHARE);
   for (let grain = 0; grain < grains; grain++) {

@@ -1,6 +1,6 @@
 /**
- * How well scans are read: the words that OCR finds on each page of the corpus's scans, against those
- * that its picture was made of. Nothing but the reading of pages is timed.
+ * How well scans are read: the words that OCR finds on each page of the corpus's scans, compared
+ * with the words in its picture. Only the reading of pages is timed.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ interface WordsOptions {
   readonly scans: number;
 }
 
-/** That of the demo. */
+/** The seed of the demo. */
 const CORPUS = { seed: 1, sites: 12, documents: 500 };
 
 async function measureWords({ folder, scans }: WordsOptions): Promise<Figures> {

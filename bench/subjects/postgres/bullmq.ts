@@ -1,8 +1,8 @@
 /**
- * BullMQ 6 on its PostgreSQL backend. Jobs are added in bulk, and a worker runs 32 at a time with as
- * many connections, the most that its guide shows. It keeps the row of a completed job, so with one
- * job per item that row is the item's outcome; jobs that are completed count the batch down, many by
- * one statement.
+ * BullMQ 6 on its PostgreSQL backend. Jobs are added in bulk, and a worker runs 32 at a time with
+ * as many connections, the most in its guide. It keeps the row of a completed job, so with one job
+ * per item that row is the item's outcome. Completed jobs decrease the batch's counter, many by one
+ * statement.
  */
 import pg from "pg";
 import { SharedWrites } from "./outcome-book.ts";

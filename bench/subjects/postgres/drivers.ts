@@ -1,8 +1,8 @@
 /**
- * One transaction of Sluice's kind on each driver, again and again on one connection: BEGIN, a few
+ * One transaction like Sluice's on each driver, again and again on one connection: BEGIN, a few
  * statements that do not depend on each other, COMMIT. `pg` sends them all without waiting
- * (`pipeline`); `postgres` waits for the answer to its BEGIN, sends the statements together, and waits
- * before its COMMIT.
+ * (`pipeline`); `postgres` waits for the answer to its BEGIN, sends the statements together, and
+ * waits before its COMMIT.
  */
 import pg from "pg";
 import { checkCount, elapsedSeconds, type Figures, runSubject } from "../../subject-process.ts";

@@ -49,7 +49,7 @@ async function composePreset(options: QueueOptions): Promise<object> {
       maxPoolSize: 10,
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
-      // It writes a line for each job otherwise.
+      // Otherwise it writes a line for each job.
       logger: new Logger(() => () => {}),
     },
   };

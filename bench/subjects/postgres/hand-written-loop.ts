@@ -1,7 +1,7 @@
 /**
- * The raw limit, for orientation: chunks that are settled and leased by one statement, which is one
- * round trip and one synced commit, and does nothing else: no fence, retry, limit, record or ending.
- * `perCommit` chunks at a time, on as many connections as are asked for.
+ * The raw limit, for comparison: one statement settles and leases chunks, which is one round trip
+ * and one synced commit. It does nothing else: no fence, retry, limit, record or ending.
+ * `perCommit` chunks at a time, on a given number of connections.
  */
 import pg from "pg";
 import { checkCount, elapsedSeconds, type Figures, runSubject } from "../../subject-process.ts";
@@ -32,7 +32,7 @@ async function work(server: string, perCommit: number): Promise<void> {
   await client.connect();
   try {
     let leased: string[] = [];
-    // Without it the scan passes over the dead entries of all that was leased before.
+    // Without it the scan passes over the dead entries of earlier leases.
     let after = "0";
     for (;;) {
       const values = [leased, after, perCommit];

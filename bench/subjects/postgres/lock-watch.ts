@@ -1,6 +1,6 @@
 /**
- * Looks at all sessions of a database again and again, and counts those that wait for a lock of
- * another session. Latches inside the server (wait_event_type LWLock) are not meant.
+ * Samples all sessions of a database and counts those that wait for a lock of another session.
+ * Latches inside the server (wait_event_type LWLock) do not count.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";

@@ -1,7 +1,7 @@
 /**
- * How a user of a job queue would keep a batch's book beside it: a row for each item's outcome and a
- * counter of what is left, from which anybody sees the end. Both are written by one statement for any
- * number of items. The outcome's key makes a job that is run twice harmless.
+ * How a user of a job queue would record a batch beside it: a row for each item's outcome and a
+ * counter of the rest, which shows the end. One statement writes both, for any number of items. The
+ * key of the outcome makes a repeated job harmless.
  */
 import { setImmediate, setTimeout } from "node:timers/promises";
 import pg from "pg";
@@ -52,7 +52,7 @@ export class OutcomeBook {
     return this.count(COUNT_OUTCOMES);
   }
 
-  /** The one number that a query answers. */
+  /** The one number that a query returns. */
   async count(text: string): Promise<number> {
     const { rows } = await this.#pool.query<Record<string, number>>(text);
     return Number(Object.values(rows[0] ?? {})[0]);
@@ -64,8 +64,8 @@ export class OutcomeBook {
 }
 
 /**
- * Lets all that comes while a statement is under way share the next one, as a user would who runs
- * hundreds of tiny jobs at once. Each call returns when its own part is committed.
+ * Everything that arrives while a statement runs shares the next one, as a user with hundreds of
+ * tiny jobs at once would do it. Each call returns when its own part is committed.
  */
 export class SharedWrites<Part> {
   readonly #write: (parts: readonly Part[]) => Promise<void>;
@@ -85,7 +85,7 @@ export class SharedWrites<Part> {
 
   async #writeAll(): Promise<void> {
     this.#isWriting = true;
-    // So that jobs which begin in the same turn of the loop go together.
+    // So that jobs that begin in the same turn of the loop share a statement.
     await setImmediate();
     while (this.#waiting.length > 0) {
       const taken = this.#waiting;

@@ -1,8 +1,8 @@
 /**
  * One batch on a job queue, as a user of that queue would build it: the file is read, its items are
- * added as jobs in bulk, workers in this and other processes run an empty handler for each item, every
- * item's outcome is recorded durably and the end is seen by a counter. The workers are there before
- * the first job is, as Sluice's are. The clock runs from the reading of the file to the end.
+ * added as jobs in bulk, workers in this and other processes run an empty handler for each item,
+ * every item's outcome is recorded durably, and a counter shows the end. The workers start before
+ * the first job is added, as Sluice's do. The clock runs from the reading of the file to the end.
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
@@ -20,7 +20,7 @@ export interface QueueOptions {
 }
 
 export interface Item {
-  /** Its place in the file. */
+  /** Its position in the file. */
   readonly n: number;
   readonly id: string;
   readonly value: number;
@@ -37,13 +37,13 @@ export interface OpenQueue {
   add(loads: readonly Load[]): Promise<void>;
   /** Begins to work, in this process. */
   work(): Promise<void>;
-  /** How many items have an outcome on disk, wherever this peer keeps it. */
+  /** How many items have an outcome on disk, wherever this peer stores it. */
   countOutcomes(): Promise<number>;
   close(): Promise<void>;
 }
 
 export interface Queue {
-  /** Makes its tables. */
+  /** Creates its tables. */
   install(options: QueueOptions): Promise<void>;
   /** `fail` ends the run. */
   open(
@@ -53,7 +53,7 @@ export interface Queue {
   ): Promise<OpenQueue>;
 }
 
-/** Items, not jobs: so many are in one call that adds. */
+/** Items, not jobs, in one call that adds. */
 const ITEMS_PER_ADD = 10_000;
 const BOOK_CONNECTIONS = 4;
 
@@ -125,10 +125,13 @@ async function addItems(opened: OpenQueue, options: QueueOptions): Promise<void>
   if (loads.length > 0) await opened.add(loads);
 }
 
-/** What the batch is for: nothing, in all subjects alike. */
+/** The purpose of the batch: nothing, in all subjects alike. */
 export async function handleItem(_item: Item): Promise<void> {}
 
-/** Named at run time, so that the repository's type check does not need the peers to be installed. */
+/**
+ * Imported by a computed name, so that the repository's type check does not need the peers to be
+ * installed.
+ */
 export async function importPeer<Module>(name: string): Promise<Module> {
   return (await import(name)) as Module;
 }

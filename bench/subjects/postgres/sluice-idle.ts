@@ -1,8 +1,8 @@
 /**
- * What a worker costs the server that has nothing to do: transactions of its database, as the server
- * counts them, while a real `sluice work` with its health pages waits. Sluice looks by a transaction of
- * several statements that go out together, so this is the number of its questions. The one who reads
- * is in another database, and not among them. Visits of autovacuum would be: it is off meanwhile.
+ * What an idle worker costs the server: transactions of its database, as the server counts them,
+ * while a real `sluice work` with its health pages waits. Sluice polls with one transaction of
+ * several statements that are sent together, so this is the number of its polls. The reader of the
+ * counters uses another database and is not counted. Autovacuum would be counted, so it is off.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ const COMMAND = join(ROOT, "dist/cli/main.js");
 const PIPELINE = `import { definePipeline } from "sluice";
 export default definePipeline({ name: "bench", source: () => [1, 2, 3], process: () => {} });
 `;
-/** A session hands its counters over when it has been idle for 10 s at the latest. */
+/** An idle session publishes its counters after at most 10 s. */
 const SETTLE_MS = 12_000;
 const READ = `SELECT (xact_commit + xact_rollback)::float8 AS transactions FROM pg_stat_database
   WHERE datname = $1`;

@@ -1,8 +1,8 @@
 /**
- * Sluice on the same server, with an empty handler or one that waits, in one process or several. The
- * clock runs from before `submit` until a waiting caller has seen every batch end; making the tables
- * is outside of it, as it is for the peers. With several batches each has its own lane and an equal
- * part of the items. While it runs, somebody else counts the sessions that wait for a lock.
+ * Sluice on the same server, with an empty handler or one that waits, in one process or several.
+ * The clock runs from before `submit` until a waiting caller has seen every batch end; creating the
+ * tables is not included, as for the peers. With several batches each has its own lane and an equal
+ * part of the items. During the run another connection counts the sessions that wait for a lock.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createEngine, definePipeline, jsonl } from "../../../dist/index.js";
@@ -18,7 +18,7 @@ interface SluiceOptions {
   readonly batches: number;
   readonly chunkSize: number;
   readonly processes: number;
-  /** What a handler waits for; 0: it does nothing at all. */
+  /** How long a handler waits; 0: it does nothing. */
   readonly waitMs: number;
   readonly role?: Role;
 }
@@ -29,7 +29,7 @@ async function measureSluice(options: SluiceOptions): Promise<Figures> {
   const { waitMs, items, batches } = options;
   const pipeline = definePipeline({
     name: "bench",
-    // Every worker is on this host: the file is read where it is.
+    // Every worker is on this host: the file is not frozen.
     source: ({ input }) => jsonl(input, { shared: true }),
     chunkSize: options.chunkSize,
     concurrency: CONCURRENCY,
@@ -41,7 +41,7 @@ async function measureSluice(options: SluiceOptions): Promise<Figures> {
     if (options.role === "helper") {
       const before = process.cpuUsage();
       const cpuSeconds: number[] = [];
-      // Read when it is asked for, at the end.
+      // Read at the end.
       process.once("message", () => cpuSeconds.push(sumCpuSeconds(before)));
       await serveAsHelper(cpuSeconds);
       return {};
