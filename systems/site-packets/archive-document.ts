@@ -9,7 +9,7 @@ import type { PacketParts } from "./pipeline.ts";
 import { readText } from "./read-text.ts";
 import { reject } from "./rejection.ts";
 
-/** Of what was archived, beside what the archive holds: the result of an item. */
+/** A reference to what was archived, beside the archive's own data: the result of an item. */
 export type ArchivedResult = Pick<
   ArchivedDocument,
   "site" | "document" | "type" | "sha256" | "bytes" | "pages" | "characters" | "textFrom"

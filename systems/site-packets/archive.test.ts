@@ -81,7 +81,7 @@ test("names from outside are not used as file names", async () => {
   const { archive, root } = await makeDesk();
   const path = archive.placeDocument(sha256, "../..", "../../../etc/passwd\u0000");
   expect(path).toMatch(new RegExp(`^${root}/[0-9a-f]{2}/${sha256}\\.[0-9a-f]{16}\\.json$`));
-  // Where one name ends and the other begins is part of it.
+  // The boundary between the two names is part of the hash.
   expect(archive.placeDocument(sha256, "a", "b-c")).not.toBe(
     archive.placeDocument(sha256, "a-b", "c"),
   );
@@ -90,7 +90,7 @@ test("names from outside are not used as file names", async () => {
 test("a repeated attempt does not change what is archived", async () => {
   const { archive, content, text } = await makeDesk();
   await archive.add(describeDocument(), content, text);
-  // The text is written in place; what is received comes by a rename.
+  // The text is written in place; a received file arrives by a rename.
   await writeFile(text, "");
   await writeFile(`${content}.part`, "");
   await rename(`${content}.part`, content);

@@ -1,4 +1,4 @@
-/** What a configuration may hold, and that whatever is wrong with one is said at once, with its place. */
+/** What a configuration may contain; all mistakes are reported at once, each with its place. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

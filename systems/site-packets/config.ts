@@ -1,6 +1,6 @@
 /**
- * The configuration: which sites there are, where each may be reached and how often, and what a
- * document may cost. Checked whole before anything runs, and all that is wrong is said at once.
+ * The configuration: the sites, where and how often each may be reached, and the limits of a
+ * document. It is checked completely before anything runs, and all mistakes are reported at once.
  */
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -23,7 +23,7 @@ const origin = z.string().refine(isOrigin, {
 
 const portal = z.strictObject({
   origin,
-  /** Other hosts that its documents may come from, as `name` or `name:port`. */
+  /** Further hosts of its documents, as `name` or `name:port`. */
   hosts: z
     .array(z.string().max(300).refine(isHost, { error: "must be a host, as name or name:port" }))
     .default([]),
@@ -31,7 +31,7 @@ const portal = z.strictObject({
   burst: whole(1, 1_000_000).optional(),
 });
 
-/** A folder of this machine in place of a portal. */
+/** A folder of this machine instead of a portal. */
 const folder = z.strictObject({
   folder: z.string().refine((path) => isAbsolute(path), { error: "must be an absolute path" }),
 });
@@ -41,15 +41,15 @@ export const configSchema = z.strictObject({
     z.string().regex(SITE_NAME, "must be 1 to 63 letters, digits, dots, dashes or underscores"),
     z.union([portal, folder]),
   ),
-  /** Networks such as `127.0.0.0/8` whose addresses may be connected to though they are not public. */
+  /** Networks such as `127.0.0.0/8` whose addresses are allowed although they are not public. */
   allowPrivate: z
     .array(z.string().refine(isNetwork, { error: "must be a network such as 10.20.0.0/16" }))
     .default([]),
-  /** Requests to each site, where it has no numbers of its own. */
+  /** Requests to each site, unless it has its own numbers. */
   rate: z
     .strictObject({ perSecond: z.number().positive().max(1_000_000), burst: whole(1, 1_000_000) })
     .default({ perSecond: 5, burst: 10 }),
-  /** Documents at once: in all, and of one site. */
+  /** Concurrent documents: in total, and of one site. */
   concurrency: z
     .strictObject({ all: whole(1, 10_000).default(16), site: whole(1, 10_000).default(4) })
     .prefault({}),
@@ -73,24 +73,24 @@ export const configSchema = z.strictObject({
         .default(["protocol", "approval", "lab-certificate", "cv", "other"]),
       pagesMax: whole(1, 100_000).default(500),
       charactersMax: whole(1, 100_000_000).default(10_000_000),
-      /** What one compressed stream of a PDF may unpack to. */
+      /** The limit for the unpacked size of one compressed stream of a PDF. */
       streamBytesMax: whole(MIB, 2_000 * MIB).default(128 * MIB),
-      /** With fewer characters than this a document is taken for a scan. */
+      /** A document with fewer characters than this counts as a scan. */
       ocrBelowCharacters: whole(0, 1_000_000).default(32),
       ocrPagesMax: whole(0, 100_000).default(200),
     })
     .prefault({}),
   feed: z
     .strictObject({
-      /** Entries that may be unfinished before their producer is made to wait. */
+      /** Entries that may be unfinished before their producer has to wait. */
       aheadMax: whole(1, 1_000_000).default(1_000),
-      /** Entries of one batch. The spool holds no more of them: the next batch comes after it. */
+      /** Entries of one batch. The spool never holds more: the next batch comes after it. */
       batchMax: whole(1, 1_000_000).default(1_000),
     })
     .prefault({}),
   pool: z
     .strictObject({
-      /** Processes that read PDFs; without it one for each core. */
+      /** Processes that read PDFs; default one for each core. */
       size: whole(1, 1_024).optional(),
       memoryBytesMax: whole(128 * MIB, 65_536 * MIB).default(512 * MIB),
       taskMs: whole(1, 3_600_000).default(60_000),
@@ -143,7 +143,7 @@ export async function loadConfig(path: string): Promise<Config> {
   return checkConfig(value, path);
 }
 
-/** The schema would leave it out without a word. */
+/** The schema would drop it silently. */
 function refusePrototype(key: string, value: unknown): unknown {
   if (key === "__proto__") throw new Error('nothing may be called "__proto__"');
   return value;
@@ -170,11 +170,11 @@ export function describeIssue(issue: z.core.$ZodIssue): string {
   return place === "" ? what : `${place}: ${what}`;
 }
 
-/** A key or a choice that does not fit has its reasons one level further down. */
+/** For an invalid key or choice the reasons are one level deeper. */
 function describeWhat(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(describeIssue).join("; ");
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue.message;
-  // What was meant is what fits best.
+  // The alternative with the fewest problems is the intended one.
   const fewest = Math.min(...issue.errors.map((issues) => issues.length));
   const nearest = issue.errors.filter((issues) => issues.length === fewest);
   return nearest.map((issues) => issues.map(describeIssue).join("; ")).join(", or ");

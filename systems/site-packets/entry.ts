@@ -1,4 +1,4 @@
-/** One line of a manifest: a document that a site has on offer. */
+/** One line of a manifest: a document that a site offers. */
 import { z } from "zod";
 
 /** Sites are lanes: they name batches, files and rates. */
@@ -14,12 +14,12 @@ const text = (charactersMax: number) =>
 
 export const entrySchema = z.strictObject({
   site: z.string().regex(SITE_NAME, "must be 1 to 63 letters, digits, dots, dashes or underscores"),
-  /** What the site calls it; the same document may come again, the same or corrected. */
+  /** The site's own id; the same document may come again, unchanged or corrected. */
   document: text(200),
-  /** What it claims to be; whether that is known is looked at when it is validated. */
+  /** Its declared type; validation checks whether it is known. */
   type: text(100),
   schemaVersion: text(50),
-  /** Where it is: absolute, or relative to the origin of its site. */
+  /** Its location: absolute, or relative to the origin of its site. */
   url: text(2_000),
   sha256: z
     .string()
@@ -33,7 +33,7 @@ export type Entry = z.output<typeof entrySchema>;
 export interface ReceivedEntry extends Entry {
   /** Its file in the spool. */
   readonly file: string;
-  /** Of the bytes that came, whatever the manifest says. */
+  /** Of the received bytes, whatever the manifest says. */
   readonly receivedSha256: string;
   readonly bytes: number;
 }

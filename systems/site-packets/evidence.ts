@@ -1,6 +1,6 @@
 /**
- * What proves a run: for each site the ledger of its batch, signed and verified against the public
- * key, and an evidence pack with a report that people can read.
+ * The proof of a run: for each site the ledger of its batch, signed and verified against the public
+ * key, and an evidence pack with a report for people.
  */
 import { createReadStream } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
@@ -17,14 +17,14 @@ export interface SiteEvidence {
   readonly verified: boolean;
 }
 
-/** Commands at once: each is a process. */
+/** Concurrent commands: each is a process. */
 const AT_ONCE = 2;
 
 export function placeKey(folders: Folders): string {
   return join(folders.evidence, "key.pem");
 }
 
-/** By batch: what a later run of the site leaves does not take its place. */
+/** By batch, so that a later run of the site does not replace it. */
 export function placeLedger(folders: Folders, { site, batch }: SiteBatch): string {
   return join(folders.evidence, `${site}.${batch}.ledger.jsonl`);
 }

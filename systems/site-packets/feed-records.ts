@@ -1,6 +1,7 @@
 /**
- * Which batches the feeds of a site have open: a file named by the batch's key for each, there from
- * before the batch is opened until it is sealed. What a feed that was killed leaves is found by the next.
+ * The open batches of a site's feeds: one file for each, named by the batch's key, which exists
+ * from before the batch is opened until it is sealed. The next feed finds what a killed feed leaves
+ * behind.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
@@ -14,7 +15,7 @@ export class FeedRecords {
     this.#folder = join(root, site);
   }
 
-  /** Answers the key to open a batch with. */
+  /** Returns the key of the batch to open. */
   async begin(): Promise<string> {
     await mkdir(this.#folder, { recursive: true });
     const key = `feed-${randomUUID()}`;

@@ -39,7 +39,7 @@ afterEach(() => {
 const write = (document: string, more: object = {}): string =>
   `${JSON.stringify({ site: "north", document, type: "cv", schemaVersion: "v2.0", url: `/${document}`, ...more })}\n`;
 
-/** Everything that one command is told and tells; its lines may come later. */
+/** The input and output of one command; its lines may come later. */
 function startFeed(site: string) {
   const args = ["--json", "--data", "data", "feed", "--site", site];
   const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder });
@@ -106,7 +106,7 @@ test("a killed feed leaves nothing behind that blocks the next feed", async () =
   const { code, batches } = await feed("north", [write("d")]);
   expect(code).toBe(0);
   expect(batches.map(({ archived }) => archived)).toEqual([1]);
-  // What the killed one had been told of was done before: batches of a lane run in order.
+  // The killed feed's entries were done before: batches of a lane run in order.
   const again = await feed(
     "north",
     ["a", "b", "c", "d"].map((name) => write(name)),
@@ -119,7 +119,7 @@ test("two feeds of one site at once both continue and lose nothing", async () =>
   const asked = once(portal, "request");
   for (const document of ["a", "b", "c"]) first.child.stdin.write(write(document));
   await asked;
-  // It seals the open batch of the first, which it cannot tell from one that was left behind.
+  // It seals the open batch of the first feed, which it cannot distinguish from an abandoned one.
   const second = await feed("north", [write("d")]);
   expect(second.code).toBe(0);
   expect(second.batches.map(({ archived }) => archived)).toEqual([1]);

@@ -13,14 +13,17 @@ import { type SiteSummary, summarizeSite } from "./summary.ts";
 export interface FeedOptions extends PacketsOptions {
   readonly site: string;
   readonly entries: AsyncIterable<Entry>;
-  /** Told of each batch that has ended. */
+  /** Called with each batch that has ended. */
   readonly onEnded: (summary: SiteSummary) => void;
 }
 
-/** Entries that are added together: each part is a commit. */
+/** Entries that are added together: each group is a commit. */
 const PART_MAX = 50;
 
-/** Done when all have ended. If the entries cannot be read to their end, those before are ended first. */
+/**
+ * Resolves when all batches have ended. If the entries cannot be read completely, the earlier
+ * batches end first.
+ */
 export async function feed(options: FeedOptions): Promise<void> {
   const packets = await openPackets(options);
   const failed = Promise.withResolvers<never>();
@@ -45,7 +48,7 @@ class Feeder {
   #batch: FedBatch | null = null;
   #added = 0;
   #part: Entry[] = [];
-  /** Those that were sealed, ended one after the other, as their lane does. */
+  /** The sealed batches, which end one after the other in their lane. */
   #ending: Promise<void> = Promise.resolve();
 
   constructor(packets: Packets, options: FeedOptions) {
@@ -77,7 +80,8 @@ class Feeder {
     this.#batch ??= await this.#open();
     const isAdded = await unlessClosed(this.#batch.handle.add(this.#part));
     if (!isAdded) {
-      // Another feed of the site took this one for dead. What is added goes on; the rest has a new batch.
+      // Another feed of the site considered this one dead. Added entries run; the rest goes to a
+      // new batch.
       await this.#seal();
       return this.#add();
     }
@@ -85,19 +89,19 @@ class Feeder {
     this.#part = [];
   }
 
-  /** Its key is written down first, so that the next feed of the site can seal it if this one dies. */
+  /** Its key is written first, so that the next feed of the site can seal it if this one dies. */
   async #open(): Promise<FedBatch> {
     const key = await this.#records.begin();
     return { key, handle: await this.#openKey(key) };
   }
 
   #openKey(key: string): Promise<OpenBatch<Entry>> {
-    // A lane beside that of its manifests: a feed may be open for long.
+    // A separate lane from that of its manifests: a feed may be open for long.
     const lane = `${this.#options.site}:feed`;
     return this.#packets.engine.open(this.#pipeline, { lane, key });
   }
 
-  /** A feed that was killed left a batch open, behind which all that comes later would wait. */
+  /** A killed feed left a batch open, which would block every later one. */
   async #sealFormer(): Promise<void> {
     for (const key of await this.#records.list()) {
       const handle = await this.#openKey(key);
@@ -114,7 +118,7 @@ class Feeder {
     await unlessClosed(handle.seal());
     await this.#records.end(key);
     this.#ending = this.#ending.then(() => this.#end(handle));
-    // Heard of at the end.
+    // Reported at the end.
     this.#ending.catch(() => {});
   }
 
@@ -127,7 +131,7 @@ class Feeder {
   }
 }
 
-/** Whether it was done: not when the batch has been sealed by somebody else, or has ended. */
+/** False when the batch has been sealed by another feed, or has ended. */
 async function unlessClosed(done: Promise<void>): Promise<boolean> {
   try {
     await done;

@@ -5,11 +5,11 @@ import { SluiceError } from "sluice";
 import { type Entry, entrySchema } from "./entry.ts";
 import { describeIssue } from "./config.ts";
 
-/** What the user's own files are taken for: nothing says what they are. */
+/** The type of the user's own files, because nothing states it. */
 const TYPE = "other";
 const SCHEMA_VERSION = "v2.0";
 
-/** `skipped`: a folder that is not looked into, as what was archived before is no new document. */
+/** `skipped`: a folder that is left out, because archived files are not new documents. */
 export async function* listFolder(
   root: string,
   site: string,
@@ -41,7 +41,7 @@ export async function* listFolder(
   }
 }
 
-/** Folder by folder, each in the order of its names, so that a second look gives the same list. */
+/** Folder by folder, each in the order of its names, so that a second run gives the same list. */
 async function* listFiles(folder: string, skipped: string): AsyncGenerator<string> {
   const found: { readonly path: string; readonly isFolder: boolean }[] = [];
   try {

@@ -1,4 +1,7 @@
-/** Where everything is: one folder with the store, the spool, the archive, the index and the evidence. */
+/**
+ * The paths of everything: one folder with the store, the spool, the archive, the index and the
+ * evidence.
+ */
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -31,7 +34,7 @@ export class Folders {
     }
   }
 
-  /** A document's file in the spool: named by batch and number, never by what a site says. */
+  /** A document's file in the spool: named by batch and number, never by a name from the site. */
   async placeInSpool(batch: string, index: number): Promise<string> {
     const folder = join(this.spool, batch);
     await mkdir(folder, { recursive: true });

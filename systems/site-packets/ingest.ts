@@ -11,18 +11,18 @@ import { type SiteSummary, summarizeSite } from "./summary.ts";
 
 export interface IngestOptions extends PacketsOptions {
   readonly entries: AsyncIterable<Entry>;
-  /** Stops the work, and not the batches: the same manifest goes on with them. */
+  /** Stops the work, but not the batches: the same manifest continues them. */
   readonly signal?: AbortSignal;
   /** How long running documents may take after the signal. */
   readonly drainMs?: number;
-  /** Told a few times a second. */
+  /** Called a few times a second. */
   readonly onProgress?: (progress: readonly SiteProgress[]) => void;
 }
 
 export interface SiteProgress {
   readonly site: string;
   readonly entries: number;
-  /** From its portal, whatever became of them then. */
+  /** Received from its portal, whatever happened to the documents then. */
   readonly received: number;
   readonly archived: number;
   readonly deduped: number;
@@ -32,9 +32,9 @@ export interface SiteProgress {
 
 export interface IngestResult {
   readonly run: RunRecord;
-  /** It went on with a run that was begun before. */
+  /** True if it continued an earlier run. */
   readonly resumed: boolean;
-  /** Null when it was stopped before all had ended. */
+  /** Null when it was stopped before all batches had ended. */
   readonly sites: readonly SiteSummary[] | null;
 }
 
@@ -98,7 +98,7 @@ async function follow(
   const timer = setInterval(() => void tell().catch(() => {}), PROGRESS_EVERY_MS);
   try {
     const all = Promise.all(batches.map(({ handle }) => handle.wait())).then(() => true);
-    // After a stop, the waits that are left reject because the engine is closed.
+    // After a stop, the remaining waits reject because the engine is closed.
     all.catch(() => {});
     const ended = await Promise.race([all, stopped.promise]);
     await tell();

@@ -13,7 +13,7 @@ try {
   process.exitCode = tell(error);
 }
 
-/** What the user can fix is said in a few lines; for anything else the stack says more. */
+/** A user's mistake is reported in a few lines; other errors are printed with their stack. */
 function tell(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badUsage;
   if (!(error instanceof SluiceError)) {

@@ -1,4 +1,4 @@
-/** What a manifest may look like, and that whatever is wrong with one is said with its line. */
+/** What a manifest may contain; every mistake is reported with its line. */
 import { execFile } from "node:child_process";
 import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -197,9 +197,9 @@ test.for(["gone.jsonl", "gone.csv"])("%s that is missing is reported", async (na
   });
 });
 
-/** A child of its own, as the peak of this process is not a test's. */
+/** A separate process, because the peak of this one includes other tests. */
 async function measureRefusal(path: string): Promise<{ message: string; grownBytes: number }> {
-  // Of getrusage the peak would be no less than that of this process, which it was forked from.
+  // The peak from getrusage would be at least that of this process, from which it was forked.
   const script = `
     import { readFileSync } from "node:fs";
     const peak = () => Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
@@ -222,7 +222,7 @@ test.for([
   "a %s of a gigabyte without a line end is refused without being read completely",
   async ([name, why]) => {
     const path = await write(name as string, "");
-    // It has a gigabyte of NUL, and takes no room on the disk.
+    // It consists of a gigabyte of NUL and takes no space on the disk.
     const file = await open(path, "r+");
     await file.truncate(1_024 * MIB);
     await file.close();

@@ -10,11 +10,11 @@ import { SluiceError } from "sluice";
 import { type Config, describeIssue } from "./config.ts";
 import { type Entry, entrySchema } from "./entry.ts";
 
-/** A longer line is no entry. */
+/** A longer line is not an entry. */
 const LINE_BYTES_MAX = 65_536;
-/** Most problems reported; a file that is no manifest would have one in every line. */
+/** The most problems that are reported; a file of another type would have one in every line. */
 const PROBLEMS_MAX = 20;
-/** Longest text of a problem: a line may have thousands of unknown fields. */
+/** The longest text of a problem: a line may have thousands of unknown fields. */
 const PROBLEM_CHARS_MAX = 300;
 
 interface Line {
@@ -22,7 +22,9 @@ interface Line {
   readonly value: unknown;
 }
 
-/** Every entry, in order. Throws at the end, with all problems, or as soon as there are too many. */
+/**
+ * Every entry, in order. Throws at the end, with all problems, or as soon as there are too many.
+ */
 export async function* readManifest(path: string, config: Config): AsyncGenerator<Entry> {
   const problems: string[] = [];
   let entries = 0;
@@ -38,7 +40,7 @@ export async function* readManifest(path: string, config: Config): AsyncGenerato
       if (problems.length >= PROBLEMS_MAX) break;
     }
   } catch (error) {
-    // No line after this one can be told from the next.
+    // No later line can be recognised.
     if (error instanceof CsvError)
       problems.push(describeProblem(Number(error["lines"]), error.message));
     else throw describeFailure(path, error);
@@ -47,7 +49,7 @@ export async function* readManifest(path: string, config: Config): AsyncGenerato
   if (entries === 0) throw refuse(path, ["it has no entries"]);
 }
 
-/** The entry, or what is wrong with it. */
+/** The entry, or its problems. */
 function checkLine(value: unknown, { sites }: Config): Entry | string {
   if (value instanceof BadLine) return value.message;
   const checked = entrySchema.safeParse(value);
@@ -61,7 +63,7 @@ function checkLine(value: unknown, { sites }: Config): Entry | string {
 
 class BadLine extends Error {}
 
-/** In the place of a path. */
+/** In place of a path. */
 export const STANDARD_INPUT = "-";
 
 function openInput(path: string): Readable {
@@ -84,7 +86,7 @@ async function* readJsonl(path: string): AsyncGenerator<Line> {
 
 const LINE_FEED = 0x0a;
 
-/** Of a line without an end no more is read than may be; what comes after it is not looked at. */
+/** Of a line without an end only the allowed length is read; the rest is ignored. */
 async function* readLines(path: string): AsyncGenerator<Buffer> {
   let begun = Buffer.alloc(0);
   for await (const piece of openInput(path) as AsyncIterable<Buffer>) {
@@ -116,7 +118,7 @@ function parseLine(text: string, bytes: Buffer): unknown {
   }
 }
 
-/** Empty fields are left out: that is how CSV says that there is none. */
+/** Empty fields are left out: CSV has no other way to omit a value. */
 async function* readCsv(path: string): AsyncGenerator<Line> {
   const parser = parse({
     bom: true,
@@ -126,14 +128,14 @@ async function* readCsv(path: string): AsyncGenerator<Line> {
     skip_empty_lines: true,
     max_record_size: LINE_BYTES_MAX,
   });
-  // What goes wrong with the file is thrown by the loop.
+  // The loop throws errors of the file.
   pipeline(openInput(path), parser, () => {});
   for await (const { record, info } of parser as AsyncIterable<{
     readonly record: { readonly [column: string]: string };
     readonly info: { readonly lines: number; readonly error?: Error };
   }>) {
     const given = Object.entries(record).filter(([, field]) => field !== "");
-    // The parser puts this sign in the place of what it cannot read.
+    // The parser replaces invalid bytes with this character.
     const why = given.some(([, field]) => field.includes("\uFFFD"))
       ? NOT_UTF8
       : info.error?.message;

@@ -1,4 +1,4 @@
-/** The engine with all that its pipelines need, open for as long as there is work. */
+/** The engine with everything that its pipelines need, open while there is work. */
 import { createEngine, type Engine, type Log } from "sluice";
 import { Archive } from "./archive.ts";
 import type { Config } from "./config.ts";
@@ -17,9 +17,9 @@ export interface PacketsOptions {
 
 export interface Packets {
   readonly engine: Engine;
-  /** What the pipelines are defined with. */
+  /** The options of the pipelines. */
   readonly parts: PacketParts;
-  /** What is in hand has so long to finish; the rest is given back. */
+  /** Running items have this long to finish; the rest is given back. */
   close(drainMs: number): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 /**
  * The pipeline: documents of a site come from its portal into the spool (`receive`), and from there
- * into the archive (`archive`). A site is a lane, so what one portal does is no other's concern, and
- * two manifests of a site are worked on in order. Of what came, the second step skips what was
- * archived before: the same document of the same site with the same content.
+ * into the archive (`archive`). A site is a lane, so one portal does not affect the others, and two
+ * manifests of a site run in order. The second step skips what was archived before: the same
+ * document of the same site with the same content.
  */
 import { availableParallelism } from "node:os";
 import { definePipeline, defineStep, type ItemContext, jsonl } from "sluice";
@@ -24,14 +24,14 @@ export interface PacketParts {
   readonly index: SearchIndex;
 }
 
-/** A reader or a disk that failed may do better; a document's own faults are permanent. */
+/** A failed reader or disk may recover; a document's own faults are permanent. */
 const ARCHIVE_ATTEMPTS = 3;
-/** The longest that one document may take: a scan of many pages is read page by page. */
+/** The time limit of one document: a scan of many pages is read page by page. */
 const ARCHIVE_MS = 3_600_000;
 
-/** What a batch of a manifest is submitted with. */
+/** The submission of a manifest's batch. */
 export interface PacketInput {
-  /** A file with the entries of one site, one a line: slicing that was cut off goes on from it. */
+  /** A file with the entries of one site, one a line: an interrupted slicing continues from it. */
   readonly manifest: string;
 }
 
@@ -43,7 +43,10 @@ export function definePackets(parts: PacketParts) {
   return definePipeline({ ...common, name: NAME, steps });
 }
 
-/** For feeds, whose entries are added one by one. It keeps to the same rates, and knows the same repeats. */
+/**
+ * For feeds, whose entries are added one by one. It shares the rates, and recognises the same
+ * repeats.
+ */
 export function defineFeed(parts: PacketParts) {
   const { receive, archive, common } = describeSteps(parts);
   return definePipeline({ ...common, name: `${NAME}-feed`, steps: [defineStep(receive), archive] });
@@ -81,7 +84,7 @@ function describeSteps(parts: PacketParts) {
     name: "archive",
     key: ({ document }: ReceivedEntry) => document,
     chunkSize: 4,
-    // Two more than read at once, so that the readers do not wait for the disk.
+    // Two more than are read at once, so that the readers do not wait for the disk.
     concurrency: cpu.size + 2,
     cpu: { ...cpu, chunks: cpu.size + 2 },
     retry: { attempts: ARCHIVE_ATTEMPTS },
@@ -105,7 +108,7 @@ function describeSteps(parts: PacketParts) {
 
 type Rates = { [site: string]: { readonly perSecond: number; readonly burst: number } };
 
-/** Sites with numbers of their own. */
+/** Sites with their own numbers. */
 function listOwnRates(sites: Config["sites"], rate: Config["rate"]): Rates {
   const rates: Rates = {};
   for (const [name, site] of Object.entries(sites)) {

@@ -1,4 +1,4 @@
-/** A file that is placed is whole or not there. */
+/** A placed file is complete or absent. */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -10,7 +10,7 @@ export async function placeFile(
   path: string,
   write: (part: string) => Promise<void>,
 ): Promise<void> {
-  // Several processes may place the same file at once: each has a part of its own.
+  // Several processes may place the same file at once: each writes its own partial file.
   const part = `${path}.${randomUUID()}.part`;
   try {
     await write(part);
@@ -23,7 +23,7 @@ export async function placeFile(
   }
 }
 
-/** Of a file its bytes, of a folder its names. */
+/** The bytes of a file, or the names of a folder. */
 export async function flush(path: string): Promise<void> {
   const file = await open(path, "r");
   try {

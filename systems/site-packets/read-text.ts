@@ -1,6 +1,6 @@
 /**
- * The text of a document: as the PDF has it or, where it has next to none and so is taken for a scan,
- * read page by page from pictures of them.
+ * The text of a document: from the PDF, or, if it has almost none and so counts as a scan, from
+ * pictures of its pages.
  */
 import { open } from "node:fs/promises";
 import type { ItemContext } from "sluice";
@@ -15,7 +15,7 @@ const EXTRACT_TEXT = {
   name: "extractText",
 };
 const OCR_PAGE = { module: new URL("./pdf/ocr-page.ts", import.meta.url), name: "readPage" };
-/** So many pages are read again at most when a worker dies over a long scan. */
+/** At most this many pages are read again when a worker dies during a long scan. */
 const PAGES_PER_CHECKPOINT = 10;
 
 export interface DocumentText extends ExtractedText {

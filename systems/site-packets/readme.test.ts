@@ -1,4 +1,4 @@
-/** The tables of the README say what the code says. */
+/** The tables of the README match the code. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { checkConfig } from "./config.ts";
@@ -6,7 +6,7 @@ import { REJECTION_CODES } from "./rejection.ts";
 
 const readme = readFileSync(new URL("./README.md", import.meta.url), "utf8");
 
-/** The first two cells of a table's rows, without its head. */
+/** The first two cells of a table's rows, without its header. */
 function readRows(head: string): [string, string][] {
   const lines = readme.slice(readme.indexOf(head)).split("\n").slice(2);
   const end = lines.findIndex((line) => !line.startsWith("|"));
@@ -32,7 +32,7 @@ test("the README has every setting", () => {
     Object.entries(value).flatMap(([name, inner]) => {
       const own = `${path}${name}`;
       const isGroup = typeof inner === "object" && inner !== null && !Array.isArray(inner);
-      // A group that is told of in one row.
+      // A group that is described in one row.
       return isGroup && !named.includes(own) ? list(inner as object, `${own}.`) : [own];
     });
   const { sites: _, ...settings } = config;

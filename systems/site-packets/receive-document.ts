@@ -16,7 +16,7 @@ export async function receiveDocument(
   context: ItemContext,
 ): Promise<ReceivedEntry> {
   const file = await parts.folders.placeInSpool(context.batch, context.index);
-  // By a rename: an attempt that was given up, and still writes, has a part of its own.
+  // By a rename: an abandoned attempt that still writes has its own partial file.
   await placeFile(file, (part) => bring(parts, entry, part, context.signal));
   const { size: bytes } = await stat(file);
   const receivedSha256 = await runTask<string>(context, HASH_FILE, file);

@@ -1,4 +1,7 @@
-/** Who is rejected is on the ledger before the item fails; who may yet succeed is not. */
+/**
+ * A rejection is on the ledger before its item fails; a document that may still succeed is not
+ * rejected.
+ */
 import { FatalError, type ItemContext, PermanentError, TransientError } from "sluice";
 import { expect, test } from "vitest";
 import { orReject, reject } from "./rejection.ts";

@@ -36,7 +36,7 @@ export async function orReject<Result>(
   try {
     return await stage();
   } catch (error) {
-    // The handler was told to stop: that does not reject the document.
+    // The handler was stopped: that does not reject the document.
     if (context.signal.aborted) throw error;
     const { errorClass, code, message } = describeError(error);
     const isLast = context.final && context.attempt >= attemptsMax;

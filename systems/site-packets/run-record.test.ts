@@ -1,4 +1,4 @@
-/** A run is written whole or not at all, and found again with the same entries. */
+/** A run is written completely or not at all, and found again with the same entries. */
 import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -62,7 +62,7 @@ export class RunRecords {
     );
   }
 
-  /** All that were begun, the oldest first. */
+  /** All runs that were begun, the oldest first. */
   async list(): Promise<RunRecord[]> {
     const found = await readdir(this.#root, { withFileTypes: true }).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
@@ -100,7 +100,9 @@ async function readRecord(folder: string): Promise<RunRecord> {
   }
 }
 
-/** So much is gathered before it is written: no file stays open, however many sites there are. */
+/**
+ * This much is collected before it is written: no file stays open, however many sites there are.
+ */
 const GATHERED_CHARS_MAX = 4_194_304;
 
 /** A file for each site, in the order of the manifest. */

@@ -1,4 +1,4 @@
-/** A document that its reader dies of is rejected; everything else is as the task says. */
+/** A document that kills its reader is rejected; every other result comes from the task. */
 import { type ItemContext, PermanentError, TransientError } from "sluice";
 import { expect, test } from "vitest";
 import { runTask } from "./run-task.ts";

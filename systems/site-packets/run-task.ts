@@ -1,4 +1,7 @@
-/** Has the pool read a document. One that its reader dies of is rejected, as any other broken one. */
+/**
+ * Has the pool read a document. A document that kills its reader is rejected, like any other broken
+ * one.
+ */
 import { describeError, type ItemContext } from "sluice";
 import { reject } from "./rejection.ts";
 
@@ -17,7 +20,7 @@ export async function runTask<Result>(
     return await cpu<Result>(module, data, { export: name });
   } catch (error) {
     const { code, message } = describeError(error);
-    // Three processes in a row: it grew over its memory limit, took too long, or crashed.
+    // Three processes in a row: each exceeded its memory limit, took too long, or crashed.
     if (code === "POISON") throw reject("PARSER_FAILURE", message);
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Full-text search over what was archived, in an SQLite file of its own. It holds nothing that the
- * archive does not have: it can be thrown away and made again.
+ * Full-text search over the archive, in a separate SQLite file. It contains only data of the
+ * archive: it can be deleted and built again.
  */
 import { DatabaseSync } from "node:sqlite";
 
@@ -15,7 +15,7 @@ export interface IndexedDocument {
 }
 
 export interface SearchHit extends IndexedDocument {
-  /** A few words around what was found, which is in brackets. */
+  /** A few words around the match, which is in brackets. */
   readonly excerpt: string;
 }
 
@@ -40,7 +40,7 @@ export class SearchIndex {
     `);
   }
 
-  /** The same document with the same content, added again, is there once. */
+  /** The same document with the same content is indexed once. */
   add({ sha256, site, document, type }: IndexedDocument, text: string): void {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
@@ -57,7 +57,7 @@ export class SearchIndex {
       }
       this.#db.exec("COMMIT");
     } catch (error) {
-      // A full disk has ended it already.
+      // A full disk has already ended the transaction.
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;
     }
@@ -88,7 +88,7 @@ export class SearchIndex {
   }
 }
 
-/** In quotes it is a phrase, and none of it is read as an operator. A NUL would end it. */
+/** In quotes it is a phrase without operators. A NUL would end it. */
 function formatPhrase(words: string): string {
   return `"${words.replaceAll("\0", " ").replaceAll('"', '""')}"`;
 }

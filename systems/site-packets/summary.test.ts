@@ -1,4 +1,4 @@
-/** What came of a site's batch, from its counts, dead letters and results. */
+/** The result of a site's batch, from its counts, dead letters and results. */
 import type { BatchHandle } from "sluice";
 import { expect, test } from "vitest";
 import { countCodes, type SiteSummary, summarizeSite } from "./summary.ts";

@@ -1,4 +1,4 @@
-/** What came of a run: by site, and by the code of what was rejected. */
+/** The result of a run: by site, and by the code of rejections. */
 import type { BatchHandle } from "sluice";
 import type { ArchivedResult } from "./archive-document.ts";
 
@@ -13,7 +13,7 @@ export interface SiteSummary {
   /** What an early end of the batch left undone. */
   readonly cancelled: number;
   readonly pages: number;
-  /** Those whose text was read from pictures. */
+  /** Documents whose text was read from pictures. */
   readonly scans: number;
   readonly codes: ReadonlyMap<string, number>;
   /** Rejected documents whose files stay in the spool, so that they can be redriven. */

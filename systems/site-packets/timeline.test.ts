@@ -1,4 +1,7 @@
-/** What an exported ledger tells of documents, and how many of them came to which end. */
+/**
+ * What an exported ledger contains about documents, and the number of documents in each final
+ * state.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * What happened to a site's documents, from the exported ledger alone: no store, no archive. A document
- * is an item of both steps, under its number in each; its key says what it is called.
+ * What happened to a site's documents, from the exported ledger alone: no store, no archive. A
+ * document is an item of both steps, with a number in each; its key is its name.
  */
 import { createReadStream } from "node:fs";
 import { readItemHistories, readTimeline } from "sluice/ledger";
@@ -13,7 +13,7 @@ export interface DocumentEvent {
   readonly details: unknown;
 }
 
-/** Everything that is said of one document, in order; a document that came twice has two of each. */
+/** All records of one document, in order; a document that came twice has two of each. */
 export async function readDocument(
   ledgers: readonly string[],
   document: string,
@@ -36,8 +36,8 @@ export async function readDocument(
 export const FINAL_STATES: readonly string[] = ["DEDUPED", "REJECTED", "ARCHIVED"];
 
 /**
- * How many documents came to which final state: this is what a summary must agree with. The last one
- * counts: who repeats what a dead worker had done says so again, and a redrive begins anew.
+ * The number of documents in each final state, which a summary must match. The last state counts: a
+ * repetition after a dead worker records again, and a redrive begins again.
  */
 export async function countFinalStates(ledger: string): Promise<ReadonlyMap<string, number>> {
   const last = new Map<string, string>();

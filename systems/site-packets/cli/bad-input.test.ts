@@ -1,6 +1,6 @@
 /**
- * The command itself, with everything that a user may get wrong: a clear error with its place and a
- * remedy, the exit code for it, nothing half done, and nothing of it that steers the terminal.
+ * The command itself, with every mistake that a user can make: a clear error with its place and a
+ * hint, its exit code, nothing half done, and no control characters in the output.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** In the folder of the test, with a data folder of its own. */
+/** In the folder of the test, with its own data folder. */
 function run(data: string, ...args: readonly string[]): Promise<Ended> {
   const command = [MAIN, "--data", join(folder, data), ...args];
   const env = { ...process.env, NO_COLOR: "1" };
@@ -40,7 +40,7 @@ function run(data: string, ...args: readonly string[]): Promise<Ended> {
   });
 }
 
-/** What it says, with line ends as its only control characters; nothing was begun. */
+/** The error output, with line ends as its only control characters; nothing was begun. */
 async function refuse(data: string, ...args: readonly string[]): Promise<string> {
   const { code, out, err } = await run(data, ...args);
   expect(err).not.toMatch(/[^\P{C}\n]/u);

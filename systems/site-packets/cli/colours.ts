@@ -1,6 +1,6 @@
 /**
- * Colours where a person looks, and nowhere else: on a terminal, unless NO_COLOR says otherwise, or where
- * FORCE_COLOR asks for them. By itself the library also colours whatever is written under CI.
+ * Colours on a terminal, unless NO_COLOR is set, or with FORCE_COLOR. The library's own default
+ * would also colour output under CI.
  */
 import picocolors from "picocolors";
 

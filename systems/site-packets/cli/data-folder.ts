@@ -1,4 +1,4 @@
-/** Where a command finds its data: what the demo makes is kept apart from the user's own. */
+/** The data folder of a command: the demo's data is separate from the user's own. */
 import { join } from "node:path";
 import { Folders } from "../folders.ts";
 

@@ -1,6 +1,7 @@
 /**
  * The demo: portals of a dozen sites on this machine, with documents from a seed and faults of all
- * kinds, and an ingest of all they offer. Interrupted, the same command goes on.
+ * kinds, and an ingest of everything they offer. When it is interrupted, the same command
+ * continues.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +28,7 @@ export async function runDemo({ data, json, ...corpus }: DemoOptions): Promise<n
   const name = `corpus-${corpus.seed}-${corpus.sites}-${corpus.documents}`;
   const folder = join(data, name);
   const { manifest, entries } = await prepareCorpus(folder, corpus);
-  // A run that has ended is not what one wants to see again: all of it would be repeats.
+  // A finished run is not shown again, because all its documents would be repeats.
   const runs = await new RunRecords(folders.runs).list();
   if (runs.every(({ endedAt }) => endedAt !== null)) {
     await rm(folders.root, { recursive: true, force: true });
@@ -43,7 +44,7 @@ export async function runDemo({ data, json, ...corpus }: DemoOptions): Promise<n
       json,
       again: "npm run demo",
     });
-    // Some of its documents are broken on purpose: that they are rejected is what it shows.
+    // Some of its documents are broken on purpose: the demo shows that they are rejected.
     if (code !== EXIT.withErrors) return code;
     if (!json)
       say(
@@ -55,14 +56,15 @@ export async function runDemo({ data, json, ...corpus }: DemoOptions): Promise<n
   }
 }
 
-/** As a user would write it, but for times: portals of this machine need not be waited for so long. */
+/** As a user would write it, but with shorter times, because its portals are on this machine. */
 export function configureDemo(origins: ReadonlyMap<string, string>, more: object = {}): Config {
   const sites = Object.fromEntries([...origins].map(([site, origin]) => [site, { origin }]));
   const config: ConfigInput = {
     sites,
-    // The demo's portals are on this machine; other documents must not point at it.
+    // The demo's portals are on this machine; other documents must not link to it.
     allowPrivate: ["127.0.0.0/8"],
-    // A little less than the portals bear: requests that were apart may arrive side by side.
+    // A little less than the portals' limits: requests may arrive closer together than they were
+    // sent.
     rate: { perSecond: 4.9, burst: 9 },
     download: { headersMs: 2_500, idleMs: 2_500, totalMs: 5_000, retryBaseMs: 200 },
     ...more,

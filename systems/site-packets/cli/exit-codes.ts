@@ -1,7 +1,7 @@
-/** How the command ends: the codes of `sluice`, which say how batches ended. */
+/** The exit codes of the command: those of `sluice`, which show how batches ended. */
 export const EXIT = {
   ok: 0,
-  /** A batch failed, the evidence does not verify, or it could not go on. */
+  /** A batch failed, the evidence does not verify, or the command could not continue. */
   failed: 1,
   badUsage: 2,
   /** All documents are accounted for, and some were rejected. */
@@ -12,7 +12,7 @@ export const EXIT = {
   terminated: 143,
 } as const;
 
-/** The worst of all sites. */
+/** The worst code of all sites. */
 export function decideExit(states: readonly string[]): number {
   if (states.includes("failed")) return EXIT.failed;
   if (states.some((state) => state === "cancelled" || state === "expired")) return EXIT.cancelled;

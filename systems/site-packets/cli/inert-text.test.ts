@@ -1,4 +1,4 @@
-/** Text from outside cannot steer a terminal, and JSON of it says the same. */
+/** Text from outside cannot control a terminal, and JSON with it keeps its meaning. */
 import { expect, test } from "vitest";
 import { formatInertJson, makeInert, makeInertLines } from "./inert-text.ts";
 

@@ -1,4 +1,4 @@
-/** Text from outside, safe to print: what is invisible, or a terminal would obey, is shown as a code. */
+/** Makes text from outside safe to print: invisible and control characters are shown as a code. */
 const STEERING = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 export function makeInert(text: string): string {
@@ -8,12 +8,15 @@ export function makeInert(text: string): string {
   );
 }
 
-/** For texts of several lines of ours, in which something from outside is quoted. */
+/** For our own texts of several lines that quote text from outside. */
 export function makeInertLines(text: string): string {
   return text.split("\n").map(makeInert).join("\n");
 }
 
-/** A value as one line of JSON that says the same without such characters: they only stand in strings. */
+/**
+ * A value as one line of JSON with the same meaning and without such characters: they occur only in
+ * strings.
+ */
 export function formatInertJson(value: unknown): string {
   return JSON.stringify(value).replace(STEERING, (character) =>
     Array.from(

@@ -1,4 +1,4 @@
-/** The commands, with what each takes. */
+/** The commands and their arguments. */
 import { Command, InvalidArgumentError } from "commander";
 import { runDemo } from "./demo.ts";
 import { ingestFrom } from "./ingest-from.ts";
@@ -16,7 +16,7 @@ export function makeProgram(finish: (code: number) => void): Command {
     )
     .option("--data <folder>", "folder of the store, the archive and the evidence", DATA)
     .option("--json", "print JSON, one object per line", false)
-    // It says what is wrong; with which code to end is ours to say.
+    // The library reports the mistake; this program decides the exit code.
     .exitOverride();
   const common = (): { readonly data: string; readonly json: boolean } => program.opts();
 

@@ -1,15 +1,17 @@
 /**
- * Shows how far each site is: a line for each that is redrawn in place on a terminal; elsewhere a line
- * for all of them now and then, as a log has it.
+ * Shows the progress of each site: on a terminal one line per site that is redrawn in place;
+ * elsewhere one line for all of them from time to time, as in a log.
  */
 import { errColours } from "./colours.ts";
 import type { SiteProgress } from "../ingest.ts";
 
 const BAR_WIDTH = 24;
 const PLAIN_EVERY_MS = 5_000;
-/** Lines of the terminal that stay free for what is written above and below. */
+/** Lines of the terminal that stay free for output above and below. */
 const ROWS_SPARED = 4;
-/** A line that is too long is cut: in two, it would no longer be known how far up the first one is. */
+/**
+ * A line that is too long is cut: if it wrapped, the position of the first line would be unknown.
+ */
 const WRAP_OFF = "\u001B[?7l";
 const WRAP_ON = "\u001B[?7h";
 
@@ -41,7 +43,7 @@ export class ProgressView {
 
   #redraw(sites: readonly SiteProgress[]): void {
     const width = Math.max(...sites.map(({ site }) => site.length));
-    // Of more sites than fit, the busy ones.
+    // If there are more sites than fit, the busy ones.
     const room = Math.max(1, (this.#screen.rows ?? 24) - ROWS_SPARED);
     const shown = sites.length <= room ? sites : sites.filter(({ ended }) => !ended).slice(0, room);
     const lines = [...shown.map((site) => describeSite(site, width)), describeAll(sites)];
@@ -61,7 +63,7 @@ export function describeSite(progress: SiteProgress, width: number): string {
   const measure = (of: number): number =>
     of >= entries ? BAR_WIDTH : Math.floor((BAR_WIDTH * of) / entries);
   const full = measure(done);
-  // What was received is half done, but for what was rejected on the way.
+  // A received document is half done, unless it was rejected.
   const half = Math.max(full, measure(received + rejected));
   const bar = "█".repeat(full) + "▒".repeat(half - full) + "░".repeat(BAR_WIDTH - half);
   const { green, yellow, dim } = errColours;

@@ -1,4 +1,4 @@
-/** `site-packets drill`: plays drills and tells what was seen. */
+/** `site-packets drill`: runs drills and reports the results. */
 import { outColours } from "./colours.ts";
 import { SluiceError } from "sluice";
 import { DRILLS, type NamedDrill } from "../drills/all-drills.ts";

@@ -1,4 +1,4 @@
-/** `site-packets feed`: entries of one site from standard input, for as long as they come. */
+/** `site-packets feed`: entries of one site from standard input, until it ends. */
 import { SluiceError } from "sluice";
 import { loadConfig } from "../config.ts";
 import { feed } from "../feed.ts";
@@ -30,7 +30,7 @@ export async function runFeed(flags: FeedFlags): Promise<number> {
     if (json) process.stdout.write(`${formatInertJson({ ...summary, codes })}\n`);
     else process.stderr.write(`${summary.batch}: ${summary.archived} archived\n`);
   };
-  // Whatever the other sites of the configuration are, this feed is of one.
+  // The feed has one site, whatever other sites the configuration has.
   const narrow = { ...config, sites: { [site]: own } };
   const entries = readManifest(STANDARD_INPUT, narrow);
   await feed({ config, folders: openFolders(flags), site, entries, onEnded });

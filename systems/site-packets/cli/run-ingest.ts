@@ -1,4 +1,6 @@
-/** Runs an ingest for a person: progress while it goes, the summary and the evidence at its end. */
+/**
+ * Runs an ingest interactively: progress while it runs, the summary and the evidence at its end.
+ */
 import { type SiteEvidence, placeKey, writeEvidence } from "../evidence.ts";
 import type { Folders } from "../folders.ts";
 import { ingest, type IngestOptions } from "../ingest.ts";
@@ -11,11 +13,11 @@ import { formatSummary } from "./summary-table.ts";
 
 export interface IngestRun extends Omit<IngestOptions, "signal" | "onProgress"> {
   readonly json: boolean;
-  /** The command that goes on with it. */
+  /** The command that continues it. */
   readonly again: string;
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function runIngest({ json, again, ...options }: IngestRun): Promise<number> {
   const view = new ProgressView(process.stderr);
   const signals = watchSignals();

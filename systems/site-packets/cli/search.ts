@@ -1,4 +1,4 @@
-/** `site-packets search`: documents by their text, with a few words around what was found. */
+/** `site-packets search`: documents by their text, with a few words around each match. */
 import { stat } from "node:fs/promises";
 import { outColours } from "./colours.ts";
 import { SluiceError } from "sluice";
@@ -37,10 +37,10 @@ export async function search(
   }
 }
 
-/** The text is the document's, and may hold anything. */
+/** The text is from a document and may contain anything. */
 function describeHit({ site, document, type, sha256, excerpt }: SearchHit): string {
   const text = makeInert(excerpt.replace(/\s+/g, " "));
-  // With its brackets: the document may have some of its own.
+  // With its brackets: the document's own text may contain brackets too.
   const shown = text.replace(/\[[^\]]*\]/g, outColours.bold);
   const { dim } = outColours;
   return `${site}  ${makeInert(document)}  ${dim(`${makeInert(type)}  ${sha256.slice(0, 12)}`)}\n    ${shown}\n`;

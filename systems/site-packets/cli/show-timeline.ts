@@ -1,4 +1,4 @@
-/** `site-packets timeline`: what happened to one document, told by the exported ledger alone. */
+/** `site-packets timeline`: what happened to one document, from the exported ledger alone. */
 import { SluiceError } from "sluice";
 import { listLedgers } from "../evidence.ts";
 import { SITE_NAME } from "../entry.ts";

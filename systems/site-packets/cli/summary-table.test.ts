@@ -1,4 +1,4 @@
-/** The summary has a row for each site, their sums, and why documents were rejected. */
+/** The summary has a row for each site, their sums, and the reasons for rejections. */
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import type { SiteSummary } from "../summary.ts";

@@ -1,4 +1,4 @@
-/** The summary of a run, for people: a table by site, and one by the code of what was rejected. */
+/** The summary of a run, for people: a table by site, and one by the code of rejections. */
 import { outColours } from "./colours.ts";
 import { REJECTION_CODES } from "../rejection.ts";
 import { countCodes, type SiteSummary } from "../summary.ts";
@@ -32,7 +32,7 @@ function describeCode(code: string): string {
 
 type Cell = string | number;
 
-/** Numbers to the right, texts to the left; the first row is the heads. */
+/** Numbers to the right, texts to the left; the first row is the header. */
 function formatTable(rows: readonly (readonly Cell[])[]): string {
   const [heads = [], first = []] = rows;
   const widths = heads.map((_, at) => Math.max(...rows.map((row) => String(row[at]).length)));

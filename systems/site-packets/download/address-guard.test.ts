@@ -1,4 +1,4 @@
-/** Which addresses are let through, in all the forms that an address can be written in. */
+/** Which addresses are allowed, in every notation of an address. */
 import type { LookupAddress } from "node:dns";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -96,7 +96,7 @@ const REFUSED = [
   "2620:4f:8000::1",
   "fec0::1",
   "ff02::1",
-  // No addresses, to a socket.
+  // A socket does not accept these as addresses.
   "",
   "localhost",
   "127.1",
@@ -149,7 +149,7 @@ test.each(["", "10.0.0.0", "10.0.0.0/33", "10/8", "10.0/8", "0x0a000000/8", "::/
 );
 
 describe("in any notation", () => {
-  /** Written down a second time, as what is checked must not be its own measure. */
+  /** Written a second time, so that the code under test is not its own measure. */
   const SPECIAL: readonly (readonly [network: string, prefix: number])[] = [
     ["0.0.0.0", 8],
     ["10.0.0.0", 8],
@@ -203,7 +203,7 @@ describe("in any notation", () => {
       fc.property(special, (address) => {
         const octets = [24, 16, 8, 0].map((bits) => (address >>> bits) & 0xff);
         const origin = `http://${spell(address, octets)}`;
-        // Its own host: so it is the address that it is refused for.
+        // The address is the site's own host, so it is refused only because of the address.
         const decided = decideUrl("/x", { origin, hosts: [] }, strict);
         expect(decided).toMatchObject({ code: "FORBIDDEN_ADDRESS" });
       }),

@@ -1,8 +1,8 @@
 /**
- * Which addresses may be connected to. A portal's link, a redirect or a name server must not be able
- * to turn the pipeline against the network it stands in: the host itself, its neighbours, the
- * cloud's metadata. Everything that is no unicast address of the public internet is refused, unless
- * an explicitly allowed range holds it.
+ * Which addresses may be connected to. A portal's link, a redirect or a name server must not be
+ * able to use the pipeline against its own network: the host itself, its neighbours, the cloud's
+ * metadata. Every address that is not a unicast address of the public internet is refused, unless
+ * an explicitly allowed range contains it.
  */
 import dns, { type LookupAddress } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
@@ -13,20 +13,21 @@ export interface AddressGuard {
   /** Null when the address may be connected to. */
   check(address: string): Refusal | null;
   /**
-   * For sockets, in the place of `dns.lookup`. What it answers is what was vetted, and it is what the
-   * socket connects to: a name server cannot say one thing to the check and another to the socket.
+   * For sockets, in place of `dns.lookup`. It returns the addresses that were checked, and the
+   * socket connects to them: a name server cannot give one answer to the check and another to the
+   * socket.
    */
   readonly lookup: LookupFunction;
 }
 
-/** All addresses of a name, of both families, as `dns.lookup` answers them. */
+/** All addresses of a name, of both families, as `dns.lookup` returns them. */
 export type ResolveName = (
   hostname: string,
   options: { readonly all: true; readonly hints: number },
   callback: (error: Error | null, addresses: readonly LookupAddress[]) => void,
 ) => void;
 
-/** The lookup's error; the code that asked for the connection knows the link. */
+/** The lookup's error; the caller adds the link. */
 export class RefusedAddressError extends Error {
   override readonly name = "RefusedAddressError";
   readonly code = "FORBIDDEN_ADDRESS";
@@ -38,7 +39,7 @@ export class RefusedAddressError extends Error {
   }
 }
 
-/** `allowPrivate`: ranges such as "10.20.0.0/16" whose addresses may be connected to all the same. */
+/** `allowPrivate`: ranges such as "10.20.0.0/16" whose addresses are allowed nevertheless. */
 export function makeAddressGuard(
   allowPrivate: readonly string[],
   resolve: ResolveName = dns.lookup,
@@ -49,7 +50,7 @@ export function makeAddressGuard(
   return { check, lookup: makeLookup(check, resolve) };
 }
 
-/** By the version of the range's addresses: a list by itself would find 10.0.0.1 in ::/0. */
+/** Separate by the version of the range: otherwise the list finds 10.0.0.1 in ::/0. */
 type Ranges = Readonly<Record<4 | 6, BlockList>>;
 
 function checkAddress(text: string, allowed: Ranges): Refusal | null {
@@ -60,7 +61,7 @@ function checkAddress(text: string, allowed: Ranges): Refusal | null {
   const isAllowed =
     version === 4
       ? allowed[4].check(text)
-      : // ::ffff:10.0.0.1 connects to 10.0.0.1: where that one is allowed, so is this.
+      : // ::ffff:10.0.0.1 connects to 10.0.0.1: if that one is allowed, so is this.
         allowed[6].check(text, "ipv6") || allowed[4].check(text, "ipv6");
   if (isAllowed || isPublicAddress(text)) return null;
   return refuseAddress(text, "not a public address");
@@ -89,7 +90,7 @@ function addRange(ranges: Ranges, text: string): void {
 
 const FAMILIES: Readonly<Record<string, number>> = { IPv4: 4, IPv6: 6 };
 
-/** Both families are asked for, whichever is wanted, and all that is found is vetted. */
+/** Both families are looked up, whichever is requested, and all addresses are checked. */
 function makeLookup(check: AddressGuard["check"], resolve: ResolveName): LookupFunction {
   return (hostname, { all, family = 0, hints = 0 }, callback) => {
     const wanted = FAMILIES[family] ?? Number(family);
@@ -107,7 +108,7 @@ function makeLookup(check: AddressGuard["check"], resolve: ResolveName): LookupF
   };
 }
 
-/** One refused address among public ones is enough: who connects does not choose among them. */
+/** One refused address among public ones is enough, because the caller cannot choose among them. */
 function refuseName(
   hostname: string,
   addresses: readonly LookupAddress[],
@@ -121,7 +122,7 @@ function refuseName(
   return null;
 }
 
-/** As `dns.lookup` says it, so that it is classified as that is. */
+/** In the form of a `dns.lookup` error, so that it is classified in the same way. */
 function makeNotFound(hostname: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`no address of ${hostname}`), { code: "ENOTFOUND", hostname });
 }

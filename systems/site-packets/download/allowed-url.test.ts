@@ -1,4 +1,4 @@
-/** Which links are fetched for a site, and what is told of those that are not. */
+/** Which links are fetched for a site, and what is reported about the others. */
 import { expect, test } from "vitest";
 import { makeAddressGuard } from "./address-guard.ts";
 import { decideUrl, describeUrl, type SiteOrigins } from "./allowed-url.ts";
@@ -74,7 +74,7 @@ test("no link from https: leads to http:, not even to the site itself", () => {
   const plain = { ...site, origin: "http://portal.example.org" };
   expect(decide("/a", plain)).toBe("http://portal.example.org/a");
   expect(decide("https://files.example.org/a", plain)).toBe("https://files.example.org/a");
-  // A redirect from https: is judged by where it comes from.
+  // A redirect from https: is judged by the page that redirects.
   const base = new URL("https://files.example.org/");
   expect(decide("http://portal.example.org/a", plain, base)).toBe("FORBIDDEN_URL");
 });

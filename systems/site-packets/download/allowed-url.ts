@@ -1,12 +1,12 @@
 /**
- * Which links may be fetched for a site: of the web, without credentials, and at the site's own
- * origin or one of the hosts that were named for it. Decides on the text alone; what a name resolves
- * to is vetted when the socket looks it up (address-guard.ts).
+ * Which links may be fetched for a site: http or https, without credentials, and at the site's own
+ * origin or one of its named hosts. Decides on the text alone; the addresses of a name are checked
+ * when the socket looks it up (address-guard.ts).
  */
 import type { AddressGuard } from "./address-guard.ts";
 import type { Refusal } from "./refusal.ts";
 
-/** Where a site's documents may come from. */
+/** The origins of a site's documents. */
 export interface SiteOrigins {
   /** For example "https://portal.example.org". Relative links are resolved against it. */
   readonly origin: string;
@@ -14,13 +14,13 @@ export interface SiteOrigins {
   readonly hosts: readonly string[];
 }
 
-/** Longer links than this, servers refuse as well. */
+/** Servers refuse longer links as well. */
 const URL_CHARS_MAX = 4_096;
 const SHOWN_CHARS_MAX = 300;
 
 /**
- * `base` is what a relative link is resolved against, and whose scheme must not be weakened: the
- * URL that redirected here, or else the site's origin. The URL that is answered has no fragment.
+ * `base` is the URL for relative links, whose scheme must not be weakened: the URL that redirected
+ * here, or else the site's origin. The returned URL has no fragment.
  */
 export function decideUrl(
   text: string,
@@ -32,7 +32,7 @@ export function decideUrl(
   if (!URL.canParse(text, base.href)) {
     return refuseUrl("the link is not a URL", "the site has to fix it");
   }
-  // Parsing writes hosts as they are compared: in small letters, in punycode, and 0x7f.1 as 127.0.0.1.
+  // Parsing normalises hosts for comparison: lower case, punycode, and 0x7f.1 as 127.0.0.1.
   const url = new URL(text, base);
   if (url.href.length > URL_CHARS_MAX) return refuseLong();
   if (url.protocol !== "https:" && url.protocol !== "http:") {
@@ -61,12 +61,12 @@ export function decideUrl(
   }
   url.hostname = dropRootDot(url.hostname);
   url.hash = "";
-  // Sockets do not look up what is an address already.
+  // Sockets do not look up a host that is already an address.
   const literal = readLiteral(url);
   return (literal === null ? null : guard.check(literal)) ?? url;
 }
 
-/** As it may be shown: a query may hold a token, and a message is kept and sent around. */
+/** The URL for messages: a query may contain a token, and messages are stored and forwarded. */
 export function describeUrl(url: URL): string {
   const shown = `${url.origin}${url.pathname}`;
   return shown.length <= SHOWN_CHARS_MAX ? shown : `${shown.slice(0, SHOWN_CHARS_MAX - 1)}…`;
@@ -76,24 +76,25 @@ function isAllowedHost(url: URL, { origin, hosts }: SiteOrigins): boolean {
   const home = new URL(origin);
   if (nameHost(home) === nameHost(url)) return true;
   return hosts.some((host) => {
-    // With the link's own scheme, so that a host without a port stands for the port of that.
+    // With the link's own scheme, so that a host without a port means the default port of that
+    // scheme.
     const text = `${url.protocol}//${host}`;
     return URL.canParse(text) && nameHost(new URL(text)) === nameHost(url);
   });
 }
 
-/** With its port, as http://a and https://a are two servers. */
+/** With its port, because http://a and https://a are two servers. */
 function nameHost({ protocol, hostname, port }: URL): string {
   const own = protocol === "https:" ? "443" : "80";
   return `${dropRootDot(hostname)}:${port === "" ? own : port}`;
 }
 
-/** "example.org." is the same host, but certificates do not know it by that name. */
+/** "example.org." is the same host, but certificates do not contain it in that form. */
 function dropRootDot(hostname: string): string {
   return hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
 }
 
-/** The address that a host is, without the brackets of IPv6; null for a name. */
+/** The address in a host, without the brackets of IPv6; null for a name. */
 function readLiteral({ hostname }: URL): string | null {
   if (hostname.startsWith("[")) return hostname.slice(1, -1);
   // After parsing, a host whose last label is a number is always an IPv4 address.

@@ -1,4 +1,4 @@
-/** Which files of a site's folder are copied, and that nothing else can be read through it. */
+/** Which files of a site's folder are copied, and that no other file can be read through it. */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -29,7 +29,7 @@ async function makeDesk(): Promise<Desk> {
   return { folder, root, target, copy };
 }
 
-/** What the copy threw, having left nothing. */
+/** The error of the copy, which must have left nothing behind. */
 async function fail({ copy, target }: Desk, ...args: Parameters<Desk["copy"]>): Promise<unknown> {
   const error: unknown = await copy(...args).then(
     () => new Error("the copy was expected to fail"),
@@ -123,13 +123,13 @@ test("a file of exactly the limit is copied, and one byte more is refused", asyn
   const error = await fail(desk, "a.pdf", 4);
   expect(error).toBeInstanceOf(PermanentError);
   expect(error).toMatchObject({ code: "TOO_LARGE" });
-  // Told by its size, before a byte was copied.
+  // Refused by its size, before a byte was copied.
   expect((error as Error).message).toContain("it has 5 bytes");
 });
 
 test("a file that is larger than its stated size is stopped at the limit or reported as changed", async () => {
   const { target } = await makeDesk();
-  // Files of /proc say that they are empty.
+  // Files of /proc report a size of 0.
   const copy = (bytesMax: number): Promise<unknown> => {
     const { signal } = new AbortController();
     return copyLocal("status", `/proc/${process.pid}`, target, { bytesMax, signal });

@@ -40,7 +40,7 @@ export async function copyLocal(
     if (before.size > BigInt(bytesMax)) {
       throw makeTooLargeError(place, bytesMax, Number(before.size));
     }
-    // While it is written, the end is where the writer happens to be.
+    // While a file is being written, its end is the writer's current position.
     const checkSame = async (bytes: number): Promise<void> => {
       const after = await file.stat({ bigint: true });
       if (BigInt(bytes) === before.size && after.mtimeNs === before.mtimeNs) return;
@@ -59,10 +59,10 @@ async function* readPieces(
   signal: AbortSignal,
   checkEnd: (bytes: number) => Promise<void>,
 ): AsyncGenerator<Uint8Array, void> {
-  // One for all pieces, as the next is read when the last was written.
+  // One buffer for all pieces, because the next is read after the last was written.
   const buffer = new Uint8Array(PIECE_BYTES);
   let bytes = 0;
-  // The consumer of the pieces sets the bound.
+  // The consumer of the pieces enforces the limit.
   for (;;) {
     signal.throwIfAborted();
     const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, null);
@@ -78,15 +78,15 @@ async function openWithin(path: string, root: string, place: string): Promise<Fi
   const real = await onSource(place, () => realpath(resolve(realRoot, path)));
   if (!isBelow(real, realRoot)) throw refusePath(place, "leads out of the site's folder");
   const seen = await onSource(place, () => lstat(real, { bigint: true }));
-  // Before it is opened: opening a device or a pipe may do something already.
+  // Before it is opened: opening a device or a pipe may already have an effect.
   if (!seen.isFile()) throw refusePath(place, "is no regular file");
-  // If it became a pipe since, this does not wait for its writer; if a link, it is not followed.
+  // If it has become a pipe, this does not wait for its writer; if a link, it is not followed.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await onSource(place, () => open(real, flags));
   try {
     const opened = await file.stat({ bigint: true });
     const isSame = opened.isFile() && opened.ino === seen.ino && opened.dev === seen.dev;
-    // Once more, in case a folder above it was exchanged for a link in between.
+    // Checked again, in case a folder above it was replaced by a link in between.
     const now = await onSource(place, () => realpath(real));
     if (!isSame || now !== real) throw refusePath(place, "was exchanged while it was opened");
     return file;
@@ -96,7 +96,7 @@ async function openWithin(path: string, root: string, place: string): Promise<Fi
   }
 }
 
-/** A folder that is away says nothing about its documents: a share may not be mounted right now. */
+/** A missing folder says nothing about its documents: a share may not be mounted at the moment. */
 async function resolveRoot(root: string): Promise<string> {
   try {
     return await realpath(root);
@@ -109,7 +109,9 @@ async function resolveRoot(root: string): Promise<string> {
   }
 }
 
-/** What the document's own path may be wrong with. Everything else is the disk's, and thrown as it is. */
+/**
+ * Errors of the document's own path. All other errors come from the disk and are thrown unchanged.
+ */
 async function onSource<Value>(place: string, act: () => Promise<Value>): Promise<Value> {
   try {
     return await act();
@@ -140,7 +142,7 @@ function refusePath(place: string, what: string): PermanentError {
   });
 }
 
-/** Quoted, as a name may hold anything. */
+/** Quoted, because a name may contain anything. */
 function describePath(path: string): string {
   const quoted = JSON.stringify(path);
   return quoted.length <= SHOWN_CHARS_MAX ? quoted : `${quoted.slice(0, SHOWN_CHARS_MAX - 1)}…`;

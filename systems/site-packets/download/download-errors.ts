@@ -1,6 +1,6 @@
 /**
- * What a failed download is told as: whose fault it is decides whether it is tried again. No message
- * holds a query, as those hold tokens.
+ * The errors of a failed download: the class decides whether it is retried. No message contains a
+ * query, because queries contain tokens.
  */
 import { describeError, PermanentError, TransientError } from "sluice";
 import { RefusedAddressError } from "./address-guard.ts";
@@ -9,7 +9,7 @@ import { makeRefusalError } from "./refusal.ts";
 
 const FAILED = { code: "DOWNLOAD_FAILED" } as const;
 
-/** `declaredBytes`: null when more came than was declared, or nothing was. */
+/** `declaredBytes`: null when more arrived than was declared, or nothing was declared. */
 export function makeTooLargeError(
   place: string,
   bytesMax: number,
@@ -21,13 +21,13 @@ export function makeTooLargeError(
   });
 }
 
-/** What a request or a body failed with. The disk's errors never come here. */
+/** The error of a request or a body. The disk's errors never come here. */
 export function makeNetworkError(cause: unknown, url: URL): PermanentError | TransientError {
   const place = describeUrl(url);
   if (cause instanceof RefusedAddressError) return makeRefusalError(cause.refusal, place);
   const { errorClass, code, message } = describeError(cause);
   const told = `${place}: ${code === "UNEXPECTED" ? message : `${code}: ${message}`}`;
-  // A certificate that proves nothing, for example, will not prove more in a minute.
+  // A certificate that does not prove the identity, for example, will not do so in a minute.
   return errorClass === "permanent"
     ? new PermanentError(told, { ...FAILED, cause })
     : new TransientError(told, { ...FAILED, cause });
@@ -35,10 +35,10 @@ export function makeNetworkError(cause: unknown, url: URL): PermanentError | Tra
 
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Too early or too often, overloaded, broken, or still being made (202). */
+/** Too early or too often, overloaded, broken, or not ready yet (202). */
 const isPassing = (status: number): boolean =>
   status === 202 || status === 408 || status === 425 || status === 429 || status >= 500;
-/** With these, `Retry-After` asks to be left alone: Sluice closes the site's key for that long. */
+/** With these, `Retry-After` asks for a delay: Sluice closes the site's key for that long. */
 const isClosing = (status: number): boolean => status === 429 || status === 503;
 
 /** For an answer that is neither the document nor a redirect. */
@@ -51,7 +51,7 @@ export function makeStatusError(
   if (!isPassing(status)) return Object.assign(new PermanentError(told, FAILED), { status });
   const error = Object.assign(new TransientError(told, FAILED), { status });
   if (!isClosing(status)) return error;
-  // A date counts from the server's own. No other header: cookies have no place in an error.
+  // A date is relative to the server's own clock. No other header: cookies must not be in an error.
   const asked = {
     "retry-after": readHeader(headers, "retry-after"),
     date: readHeader(headers, "date"),
@@ -59,13 +59,13 @@ export function makeStatusError(
   return Object.assign(error, { headers: asked });
 }
 
-/** The first, where a server sends one several times. */
+/** The first, if a server sends several. */
 export function readHeader(headers: AnswerHeaders, name: string): string | null {
   const value = headers[name];
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 
-/** For a whole answer that cannot be taken for the document. */
+/** For a complete answer that cannot be the document. */
 export function makeBadAnswerError(url: URL, what: string): PermanentError {
   return new PermanentError(`${describeUrl(url)}: ${what}`, FAILED);
 }

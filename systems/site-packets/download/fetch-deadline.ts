@@ -1,9 +1,9 @@
 /**
- * The time that a whole download may take, and the caller's wish to stop it, as one signal. Not by
- * `AbortSignal.timeout` and `any`: a download of a second would keep a timer of minutes behind it.
+ * The total time limit of a download and the caller's abort, as one signal. Not with
+ * `AbortSignal.timeout` and `any`: a download of a second would keep a timer of minutes.
  */
 
-/** Runs the work, and tells it to stop when the caller does or when the time is over. */
+/** Runs the work, and aborts it when the caller does or when the time is over. */
 export async function withDeadline<Result>(
   caller: AbortSignal,
   totalMs: number,
@@ -17,7 +17,7 @@ export async function withDeadline<Result>(
   try {
     return await work(controller.signal);
   } catch (error) {
-    // Whatever it was that broke then, the caller's own reason is what it knows.
+    // Whatever failed after an abort, the caller gets its own reason.
     caller.throwIfAborted();
     throw error;
   } finally {
@@ -27,8 +27,8 @@ export async function withDeadline<Result>(
 }
 
 /**
- * The promise, or the signal's reason as soon as it is aborted. A request of undici that waits for a
- * connection does not hear its signal before it has one; it ends by itself then.
+ * The promise, or the signal's reason as soon as it is aborted. A request of undici that waits for
+ * a connection ignores its signal until it has one; it ends by itself then.
  */
 export async function raceAbort<Value>(
   promise: Promise<Value>,

@@ -1,4 +1,4 @@
-/** What arrives of a document, what it may cost, and what is left when it does not arrive. */
+/** What arrives of a document, its limits, and what is left when it does not arrive. */
 import { lstat, mkdir, readFile, symlink } from "node:fs/promises";
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
@@ -14,7 +14,7 @@ const text =
   (_request, response) =>
     response.writeHead(200, headers).end(body);
 
-/** A raw answer, once the request has come. */
+/** A raw answer, sent when the request has arrived. */
 const speak =
   (bytes: string, then: (socket: Socket) => void = () => undefined) =>
   (socket: Socket): void => {
@@ -22,7 +22,7 @@ const speak =
   };
 
 const chunk = (body: string): string => `${body.length.toString(16)}\r\n${body}\r\n`;
-/** Once a server has got rid of so many, the other side has written some: sockets hold less. */
+/** When a server has sent this much, the client has written some of it: sockets buffer less. */
 const MORE_THAN_BUFFERS_BYTES = 32 * 1_048_576;
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -97,7 +97,7 @@ describe.concurrent("the limit of bytes", () => {
       expect(error).toBeInstanceOf(PermanentError);
       expect(error).toMatchObject({ code: "TOO_LARGE" });
       expect((error as Error).message).toContain("bytesMax");
-      // The one refused by its head has not touched what the first had left.
+      // The one refused by its head has not changed the earlier file.
       expect(hasTarget()).toBe(kind === "a declared");
     },
   );

@@ -1,7 +1,7 @@
 /**
- * Downloads one document of a site's portal to a file: bounded in bytes, in every kind of waiting and
- * in redirects, and only from where the site's documents may come from. A server may lie about
- * everything that it says; nothing here trusts it but for the document's bytes.
+ * Downloads one document of a site's portal to a file, with limits for bytes, every kind of waiting
+ * and redirects, and only from the site's allowed hosts. A server may lie in everything that it
+ * declares; nothing here relies on it.
  */
 import { getCACertificates } from "node:tls";
 import { Agent, type Dispatcher } from "undici";
@@ -23,7 +23,9 @@ export type { FetchLimits } from "./fetch-limits.ts";
 
 export interface FetchedDocument {
   readonly bytes: number;
-  /** The last one, after redirects. With its query, so it may hold a token: not for messages. */
+  /**
+   * The last URL, after redirects. Its query may contain a token, so it must not be in messages.
+   */
   readonly url: string;
   /** As declared, which proves nothing. */
   readonly mediaType: string | null;
@@ -32,16 +34,16 @@ export interface FetchedDocument {
 export interface FetcherOptions {
   readonly limits: FetchLimits;
   readonly guard: AddressGuard;
-  /** For each origin; further downloads wait. Not below what the pipeline runs at once for a site. */
+  /** For each origin; further downloads wait. Not below the pipeline's concurrency for a site. */
   readonly connectionsMax?: number;
-  /** In PEM: authorities to trust beside those of Node, for portals with certificates of their own. */
+  /** In PEM: additional trusted authorities, for portals with their own certificates. */
   readonly authorities?: readonly string[];
 }
 
 export interface Fetcher {
   /**
-   * Writes the document to `target`, a file that is removed again if anything fails. Throws a
-   * `PermanentError` or a `TransientError`, errors of the disk as they are, or the signal's reason.
+   * Writes the document to `target`, a file that is deleted again if anything fails. Throws a
+   * `PermanentError` or a `TransientError`, errors of the disk unchanged, or the signal's reason.
    */
   fetch(
     url: string,
@@ -56,14 +58,17 @@ export interface Fetcher {
 const CONNECTIONS_MAX = 8;
 /** Whatever a server proposes. */
 const KEEP_ALIVE_MS_MAX = 30_000;
-/** Of an answer that is not the document, so much is read to keep the connection; else it is closed. */
+/**
+ * This much of an answer that is not the document is read to keep the connection; otherwise it is
+ * closed.
+ */
 const DISCARDED_BYTES_MAX = 65_536;
 const DISCARD_MS_MAX = 1_000;
 const MEDIA_TYPE_CHARS_MAX = 200;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const HEADERS = {
   accept: "*/*",
-  // What is counted, hashed and kept is what was sent; a bomb has nothing to unpack it.
+  // The bytes are counted, hashed and stored as they were sent; nothing here unpacks a bomb.
   "accept-encoding": "identity",
   "user-agent": "sluice-site-packets",
 } as const;
@@ -136,7 +141,7 @@ class DocumentFetcher implements Fetcher {
     });
   }
 
-  /** Every hop is judged as the first was. */
+  /** Every hop is checked like the first. */
   #decideHop(link: string, site: SiteOrigins, from: URL | null): URL {
     const url = decideUrl(link, site, this.#guard, from ?? new URL(site.origin));
     if (url instanceof URL) return url;
@@ -170,9 +175,9 @@ class DocumentFetcher implements Fetcher {
     return { bytes, url: url.href, mediaType };
   }
 
-  /** What can be told from the head of an answer, before a byte of it is written. */
+  /** Checks of the head of an answer, before a byte of it is written. */
   #refuseAnswer({ statusCode, headers }: Answer, url: URL): Error | null {
-    // Others of 2xx are a part of it, nothing, or a promise.
+    // Other 2xx answers are partial, empty, or not ready.
     if (statusCode !== 200 && statusCode !== 203) return makeStatusError(statusCode, headers, url);
     if (isEncoded(headers["content-encoding"])) {
       return makeBadAnswerError(url, "it is encoded, though it was asked for as it is");
@@ -186,7 +191,7 @@ class DocumentFetcher implements Fetcher {
   }
 }
 
-/** Only what comes out of the body is the network's fault; the rest is the disk's. */
+/** Only errors of the body come from the network; the others come from the disk. */
 async function writeDocument(
   body: Answer["body"],
   url: URL,
@@ -209,7 +214,7 @@ async function* readBody(body: Answer["body"], url: URL): AsyncGenerator<Uint8Ar
   }
 }
 
-/** That it cannot be read does not matter: what counts is known from the head. */
+/** An error here does not matter: the head has already decided. */
 async function discardBody({ body }: Answer, signal: AbortSignal): Promise<void> {
   body.on("error", ignoreError);
   const discard = withDeadline(signal, DISCARD_MS_MAX, (deadline) =>
@@ -219,16 +224,16 @@ async function discardBody({ body }: Answer, signal: AbortSignal): Promise<void>
   body.destroy();
 }
 
-/** Of a stream without a reader. */
+/** An error of a stream without a reader. */
 function ignoreError(): void {}
 
-/** The header may come several times, and each may name several. */
+/** The header may come several times, and each may have several values. */
 function isEncoded(header: string | string[] | undefined): boolean {
   const names = [header ?? []].flat().join(",").split(",");
   return names.some((name) => !["", "identity"].includes(name.trim().toLowerCase()));
 }
 
-/** Naming some alone would take the place of those of Node. */
+/** A list of authorities replaces those of Node, so these are included. */
 function listAuthorities(authorities: readonly string[]): string[] {
   return [...getCACertificates("default"), ...authorities];
 }

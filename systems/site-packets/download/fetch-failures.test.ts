@@ -1,4 +1,4 @@
-/** What a failed download is told as, and so whether Sluice tries it again, and when. */
+/** The errors of failed downloads, and so whether and when Sluice retries them. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import {

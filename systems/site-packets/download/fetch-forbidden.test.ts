@@ -1,7 +1,7 @@
 /**
- * Where a download must never lead: by a link, by a redirect, or by what a name resolves to. All of it
- * stays on loopback, where 127.0.0.1 is allowed and its neighbours stand for what is not: a guard
- * that is broken must not knock at a cloud's metadata to show it.
+ * Addresses that a download must never reach: by a link, by a redirect, or by name resolution.
+ * Everything stays on loopback, where 127.0.0.1 is allowed and its neighbours are not: a broken
+ * guard must not reach a cloud's metadata during the test.
  */
 import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:https";
@@ -28,7 +28,7 @@ const expectRefused = (error: unknown, code: string, told: RegExp): void => {
   expect((error as Error).message).not.toContain("secret");
 };
 
-/** Redirects by its path: `/to?<location>`; anything else is a document. */
+/** Redirects by its path: `/to?<location>`; any other path is a document. */
 const startRedirecting = (scope: TestScope, status = 302): Promise<Portal> =>
   startPortal(scope, ({ url = "" }, response) => {
     const [path, location = ""] = url.split("?", 2);
@@ -81,7 +81,7 @@ describe.concurrent("a redirect", () => {
     ["http://user:secret@127.0.0.1/", "FORBIDDEN_URL"],
     ["file:///etc/passwd", "FORBIDDEN_URL"],
     ["http://secret:x:y/", "FORBIDDEN_URL"],
-    // Named for the site by mistake: still not where its documents are.
+    // Named for the site by mistake, but not an address of its documents.
     ["http://127.0.0.3/?secret", "FORBIDDEN_ADDRESS"],
     ["http://metadata.test/?secret", "FORBIDDEN_ADDRESS"],
   ] as const)("to %s is refused", async ([location, code], scope) => {
@@ -146,7 +146,8 @@ describe.concurrent("a name", () => {
   });
 
   test("that changes its addresses is connected to as checked, and checked for each connection", async (scope) => {
-    // Both could answer: were the name looked up again for the connection, it would go to the second.
+    // Both could answer: if the name were looked up again for the connection, it would lead to the
+    // second.
     const answer = (socket: Socket): void => {
       socket.once("data", () => {
         socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx");

@@ -7,8 +7,8 @@ import { startPortal, startRig } from "./fetch-rig.ts";
 const MIB = 1_048_576;
 const DOCUMENT_BYTES = 200 * MIB;
 /**
- * Before measuring: V8 keeps about 64 MiB of dead buffers, however few are live. A fresh process grew
- * by 81 MiB, and then no further.
+ * Before measuring: V8 keeps about 64 MiB of dead buffers, however few are live. A fresh process
+ * grew by 81 MiB, and then no further.
  */
 const WARM_UP_BYTES = 100 * MIB;
 const GROWTH_BYTES_MAX = 60 * MIB;

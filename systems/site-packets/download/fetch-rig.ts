@@ -1,4 +1,6 @@
-/** For tests of downloads: servers on loopback that misbehave as they are told, and a fetcher for them. */
+/**
+ * For tests of downloads: servers on loopback that misbehave on request, and a fetcher for them.
+ */
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -15,7 +17,7 @@ import { makeAddressGuard, type ResolveName } from "./address-guard.ts";
 import type { SiteOrigins } from "./allowed-url.ts";
 import { type FetchedDocument, type FetchLimits, makeFetcher } from "./fetch-document.ts";
 
-/** Of a test: what it started is ended with it. */
+/** For one test: everything it started ends with it. */
 export interface TestScope {
   readonly onTestFinished: (end: () => Promise<void>) => void;
 }
@@ -23,9 +25,9 @@ export interface TestScope {
 export interface Portal {
   readonly origin: string;
   readonly port: number;
-  /** The paths that were asked for, queries included; of a raw server none. */
+  /** The requested paths, queries included; empty for a raw server. */
   readonly asked: readonly string[];
-  /** Connections that were ever made. */
+  /** Number of connections since the start. */
   readonly connections: () => number;
   /** Resolves when no connection is open any more. */
   readonly whenIdle: () => Promise<void>;
@@ -40,7 +42,7 @@ export function startPortal(scope: TestScope, answer: RequestListener): Promise<
   return listen(scope, server, asked, { host: "127.0.0.1", port: 0 });
 }
 
-/** One that speaks bytes: what a server of Node would not send. */
+/** A raw server for bytes that Node's server would not send. */
 export function startRawPortal(
   scope: TestScope,
   onSocket: (socket: Socket) => void,
@@ -49,7 +51,7 @@ export function startRawPortal(
   const server = createRawServer((socket) => {
     socket.on("error", () => undefined);
     onSocket(socket);
-    // One that is not read does not notice that the other side has gone.
+    // A socket that is not read does not notice that the other side has gone.
     socket.resume();
   });
   return listen(scope, server, [], { host: "127.0.0.1", port: 0, ...place });
@@ -91,7 +93,7 @@ export async function listen(
   };
 }
 
-/** Answers the same address for every name. */
+/** Returns the same address for every name. */
 export function resolveTo(...addresses: readonly string[]): ResolveName {
   return (_hostname, _options, callback) => {
     queueMicrotask(() =>
@@ -129,7 +131,7 @@ export interface Rig {
     signal?: AbortSignal,
     target?: string,
   ) => Promise<FetchedDocument>;
-  /** What the fetch threw; fails if it did not. */
+  /** The error of the fetch; fails if there was none. */
   readonly fail: (...args: Parameters<Rig["fetch"]>) => Promise<unknown>;
 }
 

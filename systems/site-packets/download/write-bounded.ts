@@ -1,7 +1,7 @@
 /**
- * Writes a stream to a file, never more than a bound, and leaves no part of it behind. It takes the
- * next piece when the last one is written, so a fast sender waits for a slow disk. Whatever fails is
- * thrown as it is: the disk's errors are told from the stream's by who threw them.
+ * Writes a stream to a file, up to a limit, and leaves no partial file. It takes the next piece
+ * when the last one is written, so a fast sender waits for a slow disk. Errors are thrown
+ * unchanged: the caller distinguishes the disk's errors from the stream's.
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
 
@@ -10,13 +10,13 @@ export interface WriteBound {
   readonly makeTooLarge: () => Error;
 }
 
-/** Answers the number of bytes written. A file that was there before is overwritten. */
+/** Returns the number of bytes written. An existing file is overwritten. */
 export async function writeBounded(
   pieces: AsyncIterable<Uint8Array>,
   target: string,
   bound: WriteBound,
 ): Promise<number> {
-  // What could not be opened is not ours to remove.
+  // A file that could not be opened is not deleted.
   const file = await open(target, "w");
   try {
     const bytes = await writePieces(pieces, file, bound);
@@ -37,13 +37,13 @@ async function writePieces(
   for await (const piece of pieces) {
     bytes += piece.byteLength;
     if (bytes > bytesMax) throw makeTooLarge();
-    // Unlike `write`, this one goes on until all of the piece is written.
+    // Unlike `write`, this continues until the whole piece is written.
     await file.writeFile(piece);
   }
   return bytes;
 }
 
-/** What went wrong first is what is told, not that the part could not be removed either. */
+/** The first error is reported, not a failed deletion afterwards. */
 async function removePart(file: FileHandle, target: string): Promise<void> {
   await Promise.allSettled([file.close()]);
   await Promise.allSettled([rm(target, { force: true })]);

@@ -1,4 +1,4 @@
-/** The drills by name, each in two sizes: one for every change, and one in earnest. */
+/** The drills by name, each in two sizes: a short one for every change, and a full one. */
 import { drillBackPressure } from "./back-pressure.ts";
 import type { DrillReport } from "./drill.ts";
 import { drillRate } from "./rate.ts";

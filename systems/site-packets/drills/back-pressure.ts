@@ -1,6 +1,6 @@
 /**
- * Back-pressure: a producer tells of far more large documents than the limits let through. It is made
- * to wait, and neither memory nor the spool grows with what it has to tell.
+ * Back-pressure: a producer has far more large documents than the limits allow. It has to wait, and
+ * neither memory nor the spool grows with its list.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,18 +24,20 @@ const COMMAND = fileURLToPath(new URL("../main.ts", import.meta.url));
 const SITE = "flooding";
 const LOOK_EVERY_MS = 100;
 const MIB = 1_048_576;
-/** Tiny, beside what is to come. */
+/** Tiny, compared with the rest. */
 const LIMITS = {
   concurrency: { all: 2, site: 2 },
   feed: { aheadMax: 10, batchMax: 20 },
   pool: { size: 1 },
   rate: { perSecond: 1_000, burst: 1_000 },
 };
-/** An entry is long, so that pipes hold few of them: what is in pipes has not been taken. */
+/** An entry is long, so that pipes hold few of them: entries in pipes are not taken yet. */
 const PADDING = "x".repeat(1_500);
-/** What pipes hold, some 400 KiB with their streams, and the entries of a part and of two batches. */
+/**
+ * What pipes hold, about 400 KiB with their streams, and the entries of a part and of two batches.
+ */
 const AHEAD_MAX = 300;
-/** What garbage collection and the first use of everything make of it. */
+/** An allowance for garbage collection and first use. */
 const GROWTH_BYTES_MAX = 80 * MIB;
 const TREE_BYTES_MAX = 600 * MIB;
 
@@ -73,7 +75,7 @@ async function flood(
     { stdio: ["pipe", "pipe", "inherit"] },
   );
   const gone = once(child, "close") as Promise<[number | null]>;
-  // One that ends early is told of by its exit code.
+  // A command that ends early is reported by its exit code.
   child.stdin.on("error", () => {});
   let output = "";
   child.stdout.on("data", (text: Buffer) => (output += text.toString()));

@@ -1,8 +1,8 @@
-/** A drill: something that must hold in earnest, played through with real parts, and what was seen. */
+/** A drill: a promise that is tested with real parts, and the observations. */
 export interface DrillReport {
-  /** What was seen, for people. */
+  /** The observations, for people. */
   readonly seen: readonly string[];
-  /** What should have been otherwise; none when it holds. */
+  /** The violations; empty when the promise holds. */
   readonly faults: readonly string[];
 }
 

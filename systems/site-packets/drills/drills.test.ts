@@ -1,4 +1,4 @@
-/** Every drill in its short size; `npm run drills` plays them in earnest. */
+/** Every drill in its short size; `npm run drills` runs the full size. */
 import { describe, expect, test } from "vitest";
 import { DRILLS } from "./all-drills.ts";
 

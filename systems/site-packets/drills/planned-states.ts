@@ -1,4 +1,4 @@
-/** Compares what ledgers say with what the plan of a corpus says must become of each document. */
+/** Compares the final states in the ledgers with those that a corpus plans for each document. */
 import { createReadStream } from "node:fs";
 import { readTimeline } from "sluice/ledger";
 import type { PlannedDocument } from "../portals/corpus.ts";
@@ -6,7 +6,7 @@ import { decideExpected, type FaultProfile } from "../portals/faults.ts";
 import { FINAL_STATES } from "../timeline.ts";
 import { listSome } from "./drill.ts";
 
-/** By site and document, the final states that were come to, with the codes of rejections. */
+/** By site and document, the final states, with the codes of rejections. */
 export async function compareWithPlan(
   plan: readonly PlannedDocument[],
   profile: FaultProfile,
@@ -34,7 +34,7 @@ export async function compareWithPlan(
   );
 }
 
-/** A document that came twice has two, in any order: which of both is the repeat does not matter. */
+/** A document that came twice has two states, in any order: either may be the repeat. */
 function list(states: readonly string[] = []): string {
   return states.length === 0 ? "nothing" : states.toSorted().join(" and ");
 }
@@ -55,7 +55,7 @@ async function readFinalStates(ledger: string): Promise<ReadonlyMap<string, stri
     if (entry.kind !== "item" || entry.key === null || !FINAL_STATES.includes(entry.state)) return;
     const known = states.get(entry.key) ?? [];
     states.set(entry.key, known);
-    // Why it was rejected is told beside it.
+    // With the reason of its rejection.
     if (entry.state === "REJECTED") rejected.set(entry.record, known);
     else known.push(entry.state);
   });

@@ -1,12 +1,12 @@
 /**
- * Rate: every site is asked no more often than it allows, in any window of time, whatever else goes on;
- * so a portal with a limit that is known never has to refuse.
+ * Rate: every site is asked at most as often as it allows, in any window of time, whatever else
+ * runs; so a portal with a known limit never has to refuse.
  */
 import type { PortalRequest } from "../portals/request-log.ts";
 import { type DrillReport, type DrillSize, listSome } from "./drill.ts";
 import { Stage } from "./stage.ts";
 
-/** What the portals allow, and how much of it is used. */
+/** The portals' limits, and how much of them is used. */
 const ALLOWED = { perSecond: 5, burst: 10 };
 
 export async function drillRate(size: DrillSize): Promise<DrillReport> {
@@ -35,7 +35,7 @@ export async function drillRate(size: DrillSize): Promise<DrillReport> {
   }
 }
 
-/** Every window that begins with a request and ends with one; no other can hold more. */
+/** Every window that begins and ends with a request; no other window can hold more. */
 function findCrowd(site: string, requests: readonly PortalRequest[]): string[] {
   const times = requests.map(({ atMs }) => atMs);
   const found: string[] = [];

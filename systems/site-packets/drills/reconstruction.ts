@@ -1,6 +1,6 @@
 /**
- * Reconstruction: all that is left is the exported ledgers and a public key. They verify, and say of
- * each document what became of it; that is what the run itself had said, and what was planned.
+ * Reconstruction from the exported ledgers and a public key alone. They verify, and contain the
+ * final state of each document, as the run reported it and as it was planned.
  */
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * Replay: the same frozen documents, from portals that make the same faults, three times on an empty
- * store. Every document must come to the same state, by the same attempts, with the same records.
+ * Replay: the same frozen documents, from portals with the same faults, three times on an empty
+ * store. Every document must reach the same state, by the same attempts, with the same records.
  */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { exportLedgers, readTold } from "./told-records.ts";
 
 const TIMES = 3;
 
-/** Everything that a replay must repeat, by what it is about. */
+/** Everything that a replay must repeat, by its subject. */
 type Played = ReadonlyMap<string, string>;
 
 export async function drillReplay(size: DrillSize): Promise<DrillReport> {
@@ -57,7 +57,7 @@ function describeSummary(site: SiteSummary): string {
   return JSON.stringify({ ...site, batch: null, codes: Object.fromEntries(site.codes) });
 }
 
-/** What is known of each archived document, but for when, and by which batch. */
+/** The description of each archived document, without its time and batch. */
 async function readArchive(root: string): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (const name of await readdir(root, { recursive: true })) {

@@ -1,6 +1,6 @@
 /**
- * How much memory a process and all that it has started hold, from outside. What several of them share,
- * such as Node's own program, counts once.
+ * The memory of a process and all its children, measured from outside. Memory that several of them
+ * share, such as Node's own program, counts once.
  */
 import { readdir, readFile } from "node:fs/promises";
 
@@ -9,7 +9,8 @@ export async function readTreeBytes(pid: number): Promise<number> {
   for (const name of await readdir("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const text = await readFile(`/proc/${name}/stat`, "utf8").catch(() => "");
-    // The name of a program may hold anything, brackets included: what follows the last one is fixed.
+    // The name of a program may contain anything, even brackets: the fields after the last one are
+    // fixed.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (text !== "") parents.set(Number(name), Number(fields[1]));
   }

@@ -1,6 +1,6 @@
 /**
- * Shutdown: an ingest is stopped by SIGTERM in mid-run, the next one killed, and a third one ends what
- * both began. Every document comes to the state that was planned for it, once.
+ * Shutdown: one ingest is stopped by SIGTERM during its run, the next one is killed, and a third
+ * one finishes. Every document reaches its planned state, once.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const COMMAND = fileURLToPath(new URL("../main.ts", import.meta.url));
 const LOOK_EVERY_MS = 50;
 /** After the start: while it loads, begins its run, submits and slices. */
 const EARLY_MS = [150, 300, 400, 500, 600];
-/** For each interruption: what is under way comes again, and what was done since the last commit. */
+/** For each interruption: running documents are repeated, and so is work since the last commit. */
 const REPEATED_MAX = 24;
 
 export async function drillShutdown(size: DrillSize): Promise<DrillReport> {
@@ -71,7 +71,9 @@ function start({ folder, folders, manifest }: Stage): ChildProcess {
   return spawn(process.execPath, [COMMAND, ...args], { stdio: ["ignore", "pipe", "ignore"] });
 }
 
-/** Whatever it was at just then, the next one goes on. Answers whether it had asked a portal. */
+/**
+ * Whatever it was doing, the next one continues. Returns whether it had sent a request to a portal.
+ */
 async function killEarly(stage: Stage, afterMs: number): Promise<boolean> {
   const before = (await stage.portals.readLog()).length;
   const child = start(stage);
@@ -82,7 +84,10 @@ async function killEarly(stage: Stage, afterMs: number): Promise<boolean> {
   return (await stage.portals.readLog()).length > before;
 }
 
-/** Sends a signal when the portals have been asked so often, and by the one that is to be stopped. */
+/**
+ * Sends a signal when the portals have had this number of requests, one of them by the process to
+ * stop.
+ */
 async function interrupt(
   stage: Stage,
   signal: "SIGTERM" | "SIGKILL",

@@ -1,4 +1,6 @@
-/** What a drill plays on: a corpus from a seed, its portals in a process, and an empty data folder. */
+/**
+ * What a drill runs on: a corpus from a seed, its portals in a process, and an empty data folder.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,11 +18,11 @@ export interface StageOptions extends CorpusOptions {
   readonly profile: FaultProfile;
   /** Changes of the configuration. */
   readonly config?: object;
-  /** A corpus that is there already: several stages may play the same one. */
+  /** An existing corpus: several stages may use the same one. */
   readonly corpus?: string;
 }
 
-/** Long enough that a busy machine is not taken for a portal that hangs. */
+/** Long enough that a busy machine is not mistaken for a portal that hangs. */
 const PATIENT = { headersMs: 4_000, idleMs: 4_000, totalMs: 10_000, retryBaseMs: 100 };
 
 export class Stage {

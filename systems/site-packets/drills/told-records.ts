@@ -1,4 +1,6 @@
-/** What the ledgers of a run say of each document, without what may differ: times and workers. */
+/**
+ * What the ledgers of a run contain for each document, without what may differ: times and workers.
+ */
 import { createReadStream } from "node:fs";
 import { readTimeline } from "sluice/ledger";
 import { placeLedger } from "../evidence.ts";
@@ -20,7 +22,7 @@ export async function exportLedgers(
   return ledgers;
 }
 
-/** By document: the states, attempts, codes and details that are told of it, step by step. */
+/** By document: its states, attempts, codes and details, step by step. */
 export async function readTold(ledger: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const byItem = new Map<string, string[]>();
   const byRecord = new Map<string, string[]>();
@@ -35,7 +37,7 @@ export async function readTold(ledger: string): Promise<ReadonlyMap<string, read
     const place = `${step}/${item}`;
     const lines = byItem.get(place) ?? [];
     byItem.set(place, lines);
-    // What the item of the second step is made of names its batch's spool.
+    // The item of the second step contains the name of its batch's spool.
     const told = [state, attempt, drive, code, step === 0 ? content : null];
     lines.push(JSON.stringify(told));
     if (entry.record.includes("/")) byRecord.set(entry.record, lines);
@@ -44,7 +46,7 @@ export async function readTold(ledger: string): Promise<ReadonlyMap<string, read
   return new Map([...byItem].map(([place, lines]) => [`${place} ${keys.get(place)}`, lines]));
 }
 
-/** The portals of each play have ports of their own. */
+/** The portals of each run have different ports. */
 function hidePorts(text: string): string {
   return text.replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1");
 }

@@ -1,7 +1,7 @@
 /**
- * Why a PDF is not taken: permanent, as the same bytes will be no better the next time. It says so by
- * its shape, which is all that the engine looks at. Tasks do not load the engine for its error classes:
- * that would cost each process of the pool some 50 MB.
+ * Why a PDF is refused. It is permanent, because the same bytes will fail again. The engine
+ * recognises it by its shape alone, so tasks need not load the engine for its error classes: that
+ * would cost each process of the pool about 50 MB.
  */
 import type { RejectionCode } from "../rejection.ts";
 

@@ -1,4 +1,4 @@
-/** Bombs are found wherever they hide, in bounded memory, and what is no bomb is let through. */
+/** Bombs are found wherever they are hidden, in bounded memory, and other files are accepted. */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -120,7 +120,7 @@ describe("finds no bomb in", () => {
 test("reads 10,000 small streams without waiting for any of them", async () => {
   const file = new PdfWriter();
   for (let nth = 0; nth < 10_000; nth++) file.addStream(text, "/Filter/FlateDecode");
-  // A pipe for each took fifteen times as long, and some turns of the event loop.
+  // A pipe for each took fifteen times as long, and several turns of the event loop.
   let turns = 0;
   let next = setImmediate(function count() {
     turns++;
@@ -135,13 +135,13 @@ test("reads the file once even if a keyword is everywhere", async () => {
   expect(await hasBomb(Buffer.alloc(2 * MIB, "stream"), BYTES_MAX)).toBe(false);
 });
 
-/** In a child of its own: what it grew by at its peak, with the limit that documents have. */
+/** In a separate process: its growth at its peak, with the limit of documents. */
 async function measureGrowth(
   make: string,
   path = "",
 ): Promise<{ readonly isBomb: boolean; readonly grownBytes: number }> {
   const resolve = (path: string): string => JSON.stringify(import.meta.resolve(path));
-  // Of getrusage the peak would be no less than that of this process, which it was forked from.
+  // The peak from getrusage would be at least that of this process, from which it was forked.
   const script = `
     import { readFileSync } from "node:fs";
     const peak = () => Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
@@ -165,7 +165,7 @@ describe("the process grows by at most 100 MB", () => {
   });
 
   test("for a file that looks packed twice and is just below the limit", async () => {
-    // Made here: in the child, what made it would count.
+    // Made here: in the child, making it would count.
     const packed = deflateSync(Buffer.concat([Buffer.from([0x78, 0x9c]), Buffer.alloc(127 * MIB)]));
     const folder = await mkdtemp(join(tmpdir(), "sluice-expanded-"));
     onTestFinished(() => rm(folder, { recursive: true }));

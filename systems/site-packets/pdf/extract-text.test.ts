@@ -1,4 +1,7 @@
-/** The text of a PDF is that of its pages. One that cannot be read within limits fails for good. */
+/**
+ * The text of a PDF is that of its pages. A PDF that cannot be read within limits fails
+ * permanently.
+ */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -124,7 +127,7 @@ test("reading 200 pages again and again does not make the process grow", async (
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "f.pdf");
   await writeFile(path, await renderDocument({ ...ofKind("text"), pages: 200 }));
-  // Of getrusage the peak would be no less than that of this process, which it was forked from.
+  // The peak from getrusage would be at least that of this process, from which it was forked.
   const script = `
     import { readFileSync } from "node:fs";
     const peak = () => Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
@@ -137,6 +140,6 @@ test("reading 200 pages again and again does not make the process grow", async (
     console.log((peak() - before) * 1024);`;
   const args = ["--input-type=module", "--eval", script, path];
   const { stdout } = await promisify(execFile)(process.execPath, args);
-  // It grew by 3 MB at most; by 6 with each document, as long as pages stayed open.
+  // It grew by at most 3 MB; by 6 with each document while pages stayed open.
   expect(Number(stdout)).toBeLessThan(20 * MIB);
 });

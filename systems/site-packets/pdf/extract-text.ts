@@ -15,10 +15,10 @@ import { checkPdfFile } from "./pdf-file.ts";
 
 export interface ExtractRequest {
   readonly path: string;
-  /** Where the text is written to. */
+  /** The file for the text. */
   readonly target: string;
   readonly pagesMax: number;
-  /** What one of its streams may unpack to. */
+  /** The limit for the unpacked size of one of its streams. */
   readonly streamBytesMax: number;
   readonly charactersMax: number;
 }
@@ -34,7 +34,7 @@ export async function extractText(request: ExtractRequest): Promise<ExtractedTex
   return withPdf(request.path, (pdf) => writeText(pdf, request));
 }
 
-/** Its bytes are let go of before the parser has them. */
+/** The file's bytes are freed before the parser gets them. */
 async function checkFile({ path, streamBytesMax }: ExtractRequest): Promise<void> {
   const bytes = await readFile(path);
   await checkPdfFile(bytes);

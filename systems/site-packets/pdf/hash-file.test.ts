@@ -1,4 +1,4 @@
-/** A file's name is the hash of its bytes, however many they are. */
+/** The name of a file is the hash of its bytes, whatever its size. */
 import { hash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What is on a picture of a page is read, whatever the size of the page. */
+/** OCR reads a picture of a page, whatever the size of the page. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

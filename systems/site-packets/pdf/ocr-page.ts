@@ -1,6 +1,6 @@
 /**
- * A task of the pool: draws one page of a PDF and reads what is written on it, with Tesseract. One page
- * a task, so that a time limit is a page's, and a document of many pages shares the pool with others.
+ * A task of the pool: draws one page of a PDF and reads it with Tesseract. One page per task, so
+ * that the time limit holds for a page, and a document of many pages shares the pool with others.
  */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -15,12 +15,12 @@ export interface OcrRequest {
   readonly page: number;
 }
 
-/** What Tesseract was trained for is 300; at 200 it reads clean print as well, in half the time. */
+/** Tesseract was trained for 300; at 200 it reads clean print as well, in half the time. */
 const DPI = 200;
 const POINTS_PER_INCH = 72;
 /** A larger page is drawn smaller: A3 at 200 dpi has 7.7 million. */
 const PIXELS_MAX = 16_000_000;
-/** Of a longer side Tesseract says that the image is too large, and answers no text. */
+/** For a longer side Tesseract reports that the image is too large, and returns no text. */
 const SIDE_PIXELS_MAX = 32_767;
 
 export async function readPage({ path, page }: OcrRequest): Promise<string> {
@@ -52,10 +52,10 @@ async function drawPage(pdf: PDFiumDocument, number: number): Promise<Image> {
   return { width: drawn.width, height: drawn.height, pixels: drawn.data };
 }
 
-/** The part of tesseract.js-core that is used: it comes without types. */
+/** The part of tesseract.js-core that is used: it has no types. */
 interface TesseractModule {
   readonly FS: {
-    /** `canOwn`: the file may use these bytes, and need not copy them. */
+    /** `canOwn`: the file system may keep these bytes without a copy. */
     writeFile(path: string, bytes: Uint8Array, options?: { readonly canOwn: boolean }): void;
     unlink(path: string): void;
   };
@@ -90,11 +90,11 @@ async function loadTesseract(): Promise<Tesseract> {
   // It has read all of it.
   module.FS.unlink("eng.traineddata");
   api.SetVariable("user_defined_dpi", String(DPI));
-  // The same memory for one page after the other.
+  // The same memory is reused for every page.
   let input = Buffer.alloc(0);
   return {
     read: ({ width, height, pixels }) => {
-      // A portable grey map: a header and the pixels as they are.
+      // A portable grey map: a header and the raw pixels.
       const header = Buffer.from(`P5\n${width} ${height}\n255\n`);
       const bytes = header.length + pixels.length;
       if (input.length !== bytes) input = Buffer.allocUnsafeSlow(bytes);

@@ -1,6 +1,7 @@
 /**
- * Opens a PDF with PDFium, which is loaded once in each process of the pool, or tells why it cannot. The
- * file is read straight into PDFium's own memory: a large one would else be there twice.
+ * Opens a PDF with PDFium, which is loaded once in each process of the pool, or returns why it
+ * cannot. The file is read directly into PDFium's own memory: otherwise a large one would be in
+ * memory twice.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { PDFiumDocument, PDFiumLibrary, type PDFiumPage } from "@hyzyla/pdfium";
@@ -11,7 +12,7 @@ const WASM_ERROR = "RuntimeError";
 /** Of PDFium: a password is needed. */
 const PASSWORD_ERROR = 4;
 
-/** The part of the library's own module that is used here; the library hands over bytes only. */
+/** The part of the library's own module that is used here; the library accepts bytes only. */
 interface Pdfium {
   readonly HEAPU8: Uint8Array;
   readonly wasmExports: { malloc(bytes: number): number; free(place: number): void };
@@ -36,7 +37,7 @@ export async function withPdf<Result>(
   } catch (error) {
     isCrashed = error instanceof Error && error.name === WASM_ERROR;
     if (!isCrashed) throw error;
-    // Its memory is in disorder: nothing of it is used again, not even to close the document.
+    // Its memory is corrupt: nothing of it is used again, not even to close the document.
     library = null;
     throw new BadPdfError("PARSER_FAILURE", "the PDF's reader crashed", error);
   } finally {
@@ -79,14 +80,14 @@ function loadFile(
   }
 }
 
-/** From 0 on. The library answers a page also where there is none, or one that is broken. */
+/** From 0. The library returns a page even for a missing or broken one. */
 export function openPage(pdf: PDFiumDocument, number: number): PDFiumPage {
   const page = pdf.getPage(number);
   if (page["pageIdx"] !== 0) return page;
   throw new BadPdfError("PARSER_FAILURE", `page ${number + 1} of the PDF is broken`);
 }
 
-/** The library leaves a page open whose text was read: its memory would stay taken. */
+/** The library leaves a page open after reading its text: its memory would not be freed. */
 export function readPageText(pdf: PDFiumDocument, number: number): string {
   const page = openPage(pdf, number);
   try {

@@ -1,6 +1,6 @@
-/** How the text of pages is written: a page, and what says that it is over. */
+/** The format of the text of pages: each page, followed by a separator. */
 
-/** Behind each page, as in the output of other text extractors. */
+/** After each page, as other text extractors do it. */
 export const PAGE_END = "\f";
 
 /** Without white space. */

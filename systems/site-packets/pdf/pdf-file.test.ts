@@ -1,4 +1,4 @@
-/** What is taken for a PDF, by its content alone. */
+/** Whether a file is a PDF, by its content alone. */
 import { describe, expect, test } from "vitest";
 import { BadPdfError } from "./bad-pdf.ts";
 import { writeOtherFile } from "../portals/other-files.ts";

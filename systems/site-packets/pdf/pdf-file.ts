@@ -1,15 +1,18 @@
 /**
- * What a file is, by its content and not by its name: a PDF that is all there, or else why not. This
- * is looked at before a parser gets to see it, as parsers repair what is broken and guess what is gone.
+ * The type of a file, by its content and not by its name: a complete PDF, or the reason why not.
+ * This is checked before a parser reads it, because parsers repair broken files and guess missing
+ * parts.
  */
 import { fileTypeFromBuffer } from "file-type";
 import { BadPdfError } from "./bad-pdf.ts";
 
-/** A header may stand this far in: mail gateways and scanners put a few lines of their own first. */
+/**
+ * A header may be this far from the start: mail gateways and scanners insert a few lines before it.
+ */
 const HEADER_WITHIN_BYTES = 1_024;
 /** The end may be followed by a little rubbish. */
 const END_WITHIN_BYTES = 2_048;
-/** What another file's kind is told from: looking further would unpack archives for nothing. */
+/** The first bytes that identify other types: reading more would unpack archives for nothing. */
 const TYPE_WITHIN_BYTES = 4_100;
 
 export async function checkPdfFile(bytes: Buffer): Promise<void> {

@@ -13,9 +13,9 @@ const PIECE_BYTES = 2 ** 20;
 const PIECES = 1_025;
 export const BOMB_INFLATED_BYTES = PIECE_BYTES * PIECES;
 
-/** First bytes of a zlib stream: deflate with a window of 32 KiB, and how hard it was tried. */
+/** First bytes of a zlib stream: deflate with a window of 32 KiB, and the compression level. */
 const ZLIB_HEAD = Buffer.from([0x78, 0x9c]);
-/** An empty block that says that it is the last. */
+/** An empty block with the flag for the last block. */
 const LAST_BLOCK = Buffer.from([0x03, 0x00]);
 const ADLER_MODULUS = 65_521;
 
@@ -29,10 +29,10 @@ export function writeBombPdf(): Buffer {
 /** A zlib stream of BOMB_INFLATED_BYTES zeros, which count as spaces in the content of a page. */
 function compressZeros(): Buffer {
   const piece = deflateRawSync(Buffer.alloc(PIECE_BYTES), {
-    // Ends at a whole byte and refers to nothing before: pieces can be put one after the other.
+    // Ends at a whole byte and refers to nothing before: pieces can be concatenated.
     finishFlush: constants.Z_FULL_FLUSH,
   });
-  // Adler's first sum stays 1 over zeros, so that the second is their number.
+  // Adler's first sum stays 1 over zeros, so the second is their number.
   const checksum = Buffer.alloc(4);
   checksum.writeUInt16BE(BOMB_INFLATED_BYTES % ADLER_MODULUS, 0);
   checksum.writeUInt16BE(1, 2);

@@ -1,7 +1,7 @@
 /**
- * Sentences as they stand in the papers of a clinical site: a small grammar over real words, so that
+ * Sentences like those in the papers of a clinical site: a small grammar with real words, so that
  * OCR has a language to read and a search something to find. Plain letters only, and no hyphens:
- * a reader of PDF joins words at them, and what was planned would differ from what is read.
+ * PDF readers join words at them, and the text would differ from the plan.
  */
 import type { ChanceSequence } from "./seeded-chance.ts";
 
@@ -111,7 +111,7 @@ const CONSENT_SENTENCES: Words = [
 ];
 
 const NUMBER_MAX = 60;
-/** How many sentences of a document that speaks of consent do so. */
+/** How many sentences of a document about consent mention it. */
 const CONSENT_SHARE = 0.12;
 
 export function composeSentence(chance: ChanceSequence, speaksOfConsent: boolean): string {

@@ -1,4 +1,4 @@
-/** What lies where in the folder of a prepared corpus. */
+/** The paths in the folder of a prepared corpus. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CorpusOptions } from "./plan-corpus.ts";
@@ -6,7 +6,7 @@ import type { PlannedDocument } from "./planned-document.ts";
 
 export const DOCUMENTS_FOLDER = "files";
 export const MANIFEST_FILE = "manifest.jsonl";
-/** What the corpus was made from. */
+/** The options of the corpus. */
 export const CORPUS_FILE = "corpus.json";
 
 /** The bytes of an entry. */

@@ -1,6 +1,6 @@
 /**
- * The corpus, for who uses it: planned by `plan-corpus.ts`, its text and bytes made one by one here,
- * put on disk by `prepare.ts` and served by `portal.ts`.
+ * The corpus, for its users: planned by `plan-corpus.ts`, its text and bytes made one by one here,
+ * written to disk by `prepare.ts` and served by `portal.ts`.
  */
 export { type CorpusOptions, planCorpus } from "./plan-corpus.ts";
 export {

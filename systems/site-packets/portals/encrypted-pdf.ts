@@ -1,14 +1,17 @@
-/** PDFs that cannot be opened without a password: the one kind for which a library is needed. */
+/** PDFs that need a password: the only kind that needs a library. */
 import PDFDocument from "pdfkit";
 import { PAGE_HEIGHT_PT, PAGE_WIDTH_PT } from "./pdf-writer.ts";
 import { FONT_PT, LEADING_PT, MARGIN_PT } from "./text-pdf.ts";
 
-/** The key is made from the file's id, and that from this date: of now, no two would be the same. */
+/**
+ * The key is made from the file's id, and the id from this date: with the current time, no two
+ * would be the same.
+ */
 const CREATED_AT = new Date(Date.UTC(2026, 0, 5));
 
 /**
- * PDF 1.4 on purpose: its cipher (RC4 of 128 bits) takes no
- * random start, unlike those of later versions, so that the bytes are the same every time.
+ * PDF 1.4 on purpose: its cipher (RC4 of 128 bits) uses no random start, unlike those of later
+ * versions, so the bytes are always the same.
  */
 export async function writeEncryptedPdf(
   pages: readonly string[],

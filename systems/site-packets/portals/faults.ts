@@ -1,8 +1,8 @@
 /**
- * What the portals do wrong, as a pure function of the seed, the document and the number of the
- * attempt: a run can be repeated, and what a client must live through does not depend on when it
- * asks. From attempt ATTEMPTS_NEEDED_MAX on nothing is wrong any more, except for the documents that
- * are never delivered: so the plan of a corpus can say what must become of each document.
+ * The faults of the portals, as a pure function of the seed, the document and the number of the
+ * attempt. So a run can be repeated, and the faults do not depend on when a client asks. From
+ * attempt ATTEMPTS_NEEDED_MAX on there are no faults, except for documents that are never
+ * delivered: so the plan of a corpus states the final state of each document.
  */
 import { unreachable } from "./unreachable.ts";
 import { EXPECTED, type Expected, type PlannedDocument } from "./planned-document.ts";
@@ -13,31 +13,34 @@ export type FaultProfile = (typeof FAULT_PROFILES)[number];
 
 export type Fault =
   | { readonly kind: "none" }
-  /** Answers as it should, but later. */
+  /** Answers correctly, but late. */
   | { readonly kind: "latency"; readonly latencyMs: number }
   | { readonly kind: "status"; readonly status: 404 | 500 | 503 }
   /** The connection is cut when this share of the body has been sent. */
   | { readonly kind: "reset"; readonly share: number }
-  /** Takes the request and says nothing. */
+  /** Accepts the request and never answers. */
   | { readonly kind: "hang" }
-  /** Begins as it should, and then sends a few bytes a second. */
+  /** Begins correctly, and then sends a few bytes a second. */
   | { readonly kind: "drip"; readonly bytesPerSecond: number };
 
-/** What is asked for. */
+/** The requested document. */
 export type FaultPlace = Pick<PlannedDocument, "site" | "path" | "kind">;
 
-/** One of the sites has a portal that is slow and often out of order; a corpus of one site has none. */
+/** One of the sites has a slow portal with many faults; a corpus of one site has none. */
 export const BAD_SITE = "site-02";
 
-/** A client that makes so many attempts at a document gets it, if anybody does. */
+/** A client with this many attempts gets every document that can be delivered. */
 export const ATTEMPTS_NEEDED_MAX = 5;
 
 const NONE: Fault = { kind: "none" };
 
 interface Weather {
-  /** The share of attempts that fail: of first ones, of second ones and so on; then none do. */
+  /**
+   * The share of attempts that fail: of first ones, of second ones and so on; later ones never
+   * fail.
+   */
   readonly failing: readonly number[];
-  /** The share of attempts that are slow, and how slow. */
+  /** The share of slow attempts, and how slow they are. */
   readonly slow: number;
   readonly slowMs: readonly [least: number, most: number];
 }
@@ -58,7 +61,7 @@ const WEATHER: Readonly<Record<FaultProfile, { readonly good: Weather; readonly 
 };
 
 const DRIP_BYTES_PER_SECOND = 8;
-/** Answers of a server that is out of order come more often than silence, which costs time. */
+/** Errors are more frequent than silence, which costs time. */
 const FAILING_STATUS_SHARE = 0.6;
 const FAILING_RESET_SHARE = 0.85;
 const FAILING_HANG_SHARE = 0.93;
@@ -81,7 +84,7 @@ export function decideFault(
   return NONE;
 }
 
-/** What becomes of a document under any profile: `expected` of the plan is that of the demo. */
+/** The final state of a document under any profile; `expected` of the plan is that of the demo. */
 export function decideExpected(
   document: Pick<PlannedDocument, "kind" | "expected">,
   profile: FaultProfile,
@@ -110,7 +113,7 @@ function pickFailure(chance: ChanceSequence): Fault {
   return { kind: "drip", bytesPerSecond: DRIP_BYTES_PER_SECOND };
 }
 
-/** Whether a client cannot have the document by this attempt. */
+/** Whether this attempt cannot get the document. */
 export function isFailure(fault: Fault): boolean {
   switch (fault.kind) {
     case "none":

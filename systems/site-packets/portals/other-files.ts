@@ -1,4 +1,4 @@
-/** What is called .pdf and is none: the page of a portal that logged us out, a picture, an archive. */
+/** Files called .pdf that are none: a login page of a portal, a picture, an archive. */
 import { crc32, deflateSync } from "node:zlib";
 
 export function writeOtherFile(seed: number): Buffer {
@@ -41,15 +41,15 @@ function writePngChunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, named, checksum]);
 }
 
-/** The first of January 1980, the earliest that a zip file can say. */
+/** The first of January 1980, the earliest date of a zip file. */
 const DOS_DATE = 0x0021;
 const ZIP_VERSION = 20;
 
-/** A zip file with one member, which is stored as it is. */
+/** A zip file with one uncompressed member. */
 function writeArchive(seed: number): Buffer {
   const member = Buffer.from("approval.txt");
   const data = Buffer.from(`The approval ${seed} is in another file.\n`);
-  // What the member's own head and the list of members both say of it, from the version on.
+  // The fields that the member's header and the list of members share, from the version on.
   const facts = Buffer.alloc(26);
   facts.writeUInt16LE(ZIP_VERSION, 0);
   facts.writeUInt16LE(DOS_DATE, 8);

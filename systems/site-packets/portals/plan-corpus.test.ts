@@ -1,4 +1,4 @@
-/** What a plan promises: the same every time, every kind in it, and duplicates that are some. */
+/** The promises of a plan: always the same, every kind included, and real duplicates. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {

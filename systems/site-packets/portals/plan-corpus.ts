@@ -1,6 +1,6 @@
 /**
- * Which documents the sites of a corpus offer, as a pure function of a seed. Planning costs nothing,
- * so that a test, the portals and the demo each plan for themselves and agree.
+ * The documents that the sites of a corpus offer, as a pure function of a seed. Planning is cheap,
+ * so a test, the portals and the demo each plan for themselves and agree.
  */
 import {
   DOCUMENT_KINDS,
@@ -17,7 +17,7 @@ export interface CorpusOptions {
   readonly documents: number;
 }
 
-/** More than anybody plans in one go; a plan is an array in memory. */
+/** More than needed in one plan, which is an array in memory. */
 const DOCUMENTS_MAX = 1_000_000;
 
 const SCHEMA_VERSIONS = ["v2.0", "v2.1", "v2.2", "v2.3"] as const;
@@ -99,14 +99,14 @@ function planKinds({ seed, documents }: CorpusOptions): DocumentKind[] {
     return Array.from({ length: count }, () => kind);
   });
   const room = documents - 1;
-  // Too little room for all: one of each, in the order of the list, as far as it goes.
+  // Not enough entries for all kinds: one of each, in the order of the list.
   const fitting = others.length <= room ? others : [...new Set(others)].slice(0, room);
   const texts = Array.from({ length: room - fitting.length }, () => "text" as const);
   const rest = shuffle([...fitting, ...texts], new ChanceSequence(seed, "kinds"));
   return ["text", ...rest];
 }
 
-/** The site of each entry: in each round every site has its turn, in an order of the round. */
+/** The site of each entry: in each round every site has one, in a random order. */
 function planSites({ seed, sites, documents }: CorpusOptions): string[] {
   const names = listSites(sites);
   const planned: string[] = [];
@@ -116,12 +116,12 @@ function planSites({ seed, sites, documents }: CorpusOptions): string[] {
   return planned.slice(0, documents);
 }
 
-/** All sites of a corpus, also one that has no document because there are too few. */
+/** All sites of a corpus, even one without a document. */
 export function listSites(sites: number): string[] {
   return Array.from({ length: sites }, (_, index) => `site-${String(index + 1).padStart(2, "0")}`);
 }
 
-/** For the entries that are texts: which of them it is, and of how many. */
+/** For the entries that are texts: the number among the texts, and their total. */
 interface Texts {
   readonly numberOf: ReadonlyMap<number, number>;
   readonly documents: number;
@@ -188,8 +188,9 @@ function planPages({ index, texts }: Entry, chance: ChanceSequence): number {
 }
 
 /**
- * An earlier text of a few pages: repeating 200 of them would be much work for nothing new. From a
- * place by chance back to the first such; the first entry of a corpus always is one.
+ * An earlier text of a few pages: repeating 200 of them would be much work for nothing new. The
+ * search goes from a random place back to the first such text; the first entry of a corpus always
+ * is one.
  */
 function pickOriginal(
   plan: readonly PlannedDocument[],

@@ -1,7 +1,7 @@
 /**
- * One entry of a corpus: what a site offers, what is wrong with it, and what must become of it.
- * Kinds are about the document and its line of the manifest; what a portal does wrong on the way
- * is in `faults.ts`, except for the three `never-...` kinds, which no number of attempts delivers.
+ * One entry of a corpus: what a site offers, its faults, and its expected final state. Kinds
+ * describe the document and its line of the manifest; the portal's faults are in `faults.ts`,
+ * except for the three `never-...` kinds, which no number of attempts delivers.
  */
 
 export const DOCUMENT_KINDS = [
@@ -20,21 +20,21 @@ export const DOCUMENT_KINDS = [
   "empty",
   /** A web page, an image or an archive that is called .pdf. */
   "wrong-type",
-  /** A few kilobytes that become more than a gibibyte when they are inflated. */
+  /** A few kilobytes that inflate to more than a gibibyte. */
   "bomb",
   /** A good file, described by a schema version that is no longer accepted. */
   "old-schema",
   /** A good file whose manifest says another checksum. */
   "wrong-checksum",
-  /** One byte more than may be downloaded. */
+  /** One byte more than the download limit. */
   "too-large",
   /** A good file of an unknown type. */
   "unknown-type",
-  /** Its portal says 404 each time. */
+  /** Its portal always answers 404. */
   "never-found",
-  /** Its portal takes the request and never answers. */
+  /** Its portal accepts the request and never answers. */
   "never-answers",
-  /** Its portal cuts the connection in the middle each time. */
+  /** Its portal always cuts the connection in the middle. */
   "never-whole",
 ] as const;
 
@@ -58,13 +58,13 @@ export interface PlannedDocument {
   /** `/documents/<index>.pdf`: unique for each entry of the corpus, whatever its site. */
   readonly path: string;
   readonly kind: DocumentKind;
-  /** 0 for what is no PDF. */
+  /** 0 if it is not a PDF. */
   readonly pages: number;
   /** The index of the earlier entry whose bytes it repeats. */
   readonly copyOf: number | null;
-  /** All that the text and the bytes depend on besides kind, type and pages; copies share it. */
+  /** Besides kind, type and pages, the text and the bytes depend only on this; copies share it. */
   readonly contentSeed: number;
-  /** Under the fault profile `demo`, for a client that tries often enough: see ATTEMPTS_NEEDED_MAX. */
+  /** Under the fault profile `demo`, for a client with enough attempts: see ATTEMPTS_NEEDED_MAX. */
   readonly expected: Expected;
 }
 

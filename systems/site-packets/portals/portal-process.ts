@@ -1,11 +1,11 @@
 /**
- * Portals in a process of their own: started by `start-portal-process.ts`, and gone with it. What is
- * served, and how, comes as the only argument; what is said goes over the channel to the parent.
+ * Portals in a separate process: started by `start-portal-process.ts`, and ended with it. The only
+ * argument says what to serve, and how; messages go over the channel to the parent.
  */
 import { type PortalOptions, startPortals } from "./portal.ts";
 import type { PortalRequest } from "./request-log.ts";
 
-/** What the parent asks for; each question is answered in turn. */
+/** The requests of the parent; each is answered in turn. */
 export type ToPortals = { readonly kind: "read-log"; readonly question: number };
 
 export type FromPortals =
@@ -20,16 +20,16 @@ export type FromPortals =
     };
 
 const tell = (message: FromPortals): void => {
-  // A parent that has just gone hears nothing, and `disconnect` ends this process.
+  // A parent that has just died gets nothing, and `disconnect` ends this process.
   process.send?.(message, undefined, undefined, () => undefined);
 };
 
 async function servePortals(options: PortalOptions): Promise<void> {
-  // From the very beginning: the parent may be gone before the portals are there.
+  // From the very beginning: the parent may die before the portals are ready.
   const parentGone = Promise.withResolvers<void>();
   process.once("disconnect", parentGone.resolve);
   if (!process.connected) parentGone.resolve();
-  // Ctrl-C is heard by all that a terminal has started: who downloads says when portals close.
+  // Ctrl-C reaches every process of a terminal: the parent decides when portals close.
   process.on("SIGINT", () => {});
 
   const portals = await startPortals(options);
@@ -50,7 +50,7 @@ try {
   await servePortals(JSON.parse(process.argv[2] ?? "{}") as PortalOptions);
 } catch (error) {
   tell({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
-  // With the channel open the process would stay.
+  // An open channel would keep the process alive.
   if (process.connected) process.disconnect();
   process.exitCode = 1;
 }

@@ -224,7 +224,7 @@ describe("a fault", () => {
     const reader = response.body!.getReader();
     const drops = [await reader.read(), await reader.read()];
     const bytes = drops.reduce((sum, { value }) => sum + (value as Uint8Array).length, 0);
-    // A slow reader may find several drops at once.
+    // A slow reader may get several drops at once.
     expect(bytes).toBeGreaterThanOrEqual(8);
     expect(bytes).toBeLessThan(Number(response.headers.get("content-length")) / 2);
     await reader.cancel();

@@ -1,7 +1,7 @@
 /**
- * The portals of a corpus: one HTTP server for each site, with a limit of its own, that serves the
- * files of the corpus and does wrong what `faults.ts` decides. In this process; see
- * `start-portal-process.ts` for portals that do not share the event loop of who asks them.
+ * The portals of a corpus: one HTTP server for each site, with its own limit, that serves the files
+ * of the corpus with the faults of `faults.ts`. In this process; see `start-portal-process.ts` for
+ * portals that do not share the event loop of their client.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -26,7 +26,7 @@ export interface PortalOptions {
   readonly siteRates?: Readonly<Record<string, PortalRate>>;
 }
 
-/** What a test may put in the place of chance, time and the plan of the folder. */
+/** What a test may replace: randomness, time and the plan of the folder. */
 export interface PortalParts {
   readonly plan?: readonly PlannedDocument[];
   readonly decideFault?: (place: FaultPlace, attempt: number) => Fault;
@@ -36,7 +36,7 @@ export interface PortalParts {
 export interface Portals {
   /** `http://127.0.0.1:<port>` of each site. */
   readonly origins: ReadonlyMap<string, string>;
-  /** The latest REQUESTS_LOGGED_MAX of each site, in the order in which they came. */
+  /** The latest REQUESTS_LOGGED_MAX of each site, in order of arrival. */
   requests(): readonly PortalRequest[];
   /** Cuts all connections. */
   close(): Promise<void>;
@@ -46,7 +46,7 @@ const PER_SECOND = 5;
 const BURST = 10;
 /** Of one site: far more than a polite client opens. */
 const CONNECTIONS_MAX = 512;
-/** Longer than a client keeps one idle: else a request may meet a connection that just ends. */
+/** Longer than a client keeps an idle connection: otherwise a request may meet a closing one. */
 const KEEP_ALIVE_MS = 120_000;
 const RETRY_AFTER_SECONDS = 1;
 const MOVED_PREFIX = "/moved";
@@ -76,7 +76,10 @@ export async function startPortals(
   };
 }
 
-/** What each site offers. Of a corpus on disk every site has a portal, also one without documents. */
+/**
+ * The documents of each site. Of a corpus on disk every site has a portal, even one without
+ * documents.
+ */
 async function groupBySite(
   folder: string,
   given: readonly PlannedDocument[] | undefined,
@@ -87,7 +90,7 @@ async function groupBySite(
   return new Map(listSites(corpus.sites).map((site) => [site, offered.get(site) ?? []]));
 }
 
-/** What a request led to, before anything is sent. */
+/** The answer to a request, before anything is sent. */
 interface Answer {
   readonly attempt: number;
   readonly status: number | null;
@@ -142,7 +145,7 @@ class Portal {
 
   async close(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    // An error says that it was not listening, which is what was wanted.
+    // An error means that it was not listening, which is fine.
     this.#server.close(() => resolve());
     this.#server.closeAllConnections();
     await promise;
@@ -162,7 +165,7 @@ class Portal {
     }
     if (method !== "GET") return answerStatus(405, { allow: "GET" });
     const moved = path.startsWith(`${MOVED_PREFIX}/`) ? path.slice(MOVED_PREFIX.length) : null;
-    // Only to what is ours: a portal that redirects to whatever it is told would be a trap.
+    // Only to our own paths: a portal that redirects anywhere would be dangerous.
     if (moved !== null && this.#documents.has(moved)) {
       return answerStatus(302, { location: moved });
     }
@@ -187,7 +190,7 @@ class Portal {
 }
 
 /**
- * Every second of the documents that are too large comes without its length, beginning with the
+ * Every second one of the documents that are too large comes without its length, beginning with the
  * first: a client must count the bytes itself.
  */
 function pickUnsized(documents: readonly PlannedDocument[]): string[] {

@@ -1,4 +1,4 @@
-/** A corpus on disk: whole, repeatable, and honest about its checksums except where planned. */
+/** A corpus on disk: complete, repeatable, and with correct checksums except where planned. */
 import { createHash } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -16,7 +16,7 @@ import { renderDocument } from "./render-document.ts";
 import { computeChance } from "./seeded-chance.ts";
 
 export interface PrepareOptions extends CorpusOptions {
-  /** What the ingest downloads at most; documents that are too large have one byte more. */
+  /** The download limit of the ingest; documents that are too large have one byte more. */
   readonly downloadBytesMax?: number;
 }
 
@@ -32,9 +32,9 @@ export interface ManifestEntry {
 }
 
 export const DOWNLOAD_BYTES_MAX = 20 * 2 ** 20;
-/** The share of sites' entries that say a checksum. */
+/** The share of entries with a checksum. */
 const CHECKSUM_SHARE = 0.5;
-/** To be raised when other bytes are made from the same options. */
+/** Raise this when the same options make other bytes. */
 const CORPUS_FORMAT = 1;
 
 export async function prepareCorpus(
@@ -56,7 +56,7 @@ export async function prepareCorpus(
   return { manifest, entries: plan.length };
 }
 
-/** A folder belongs to one corpus: files of another seed would be taken for ours. */
+/** A folder belongs to one corpus: files of another seed would be mistaken for ours. */
 async function claimFolder(
   folder: string,
   { seed, sites, documents }: CorpusOptions,
@@ -88,7 +88,7 @@ async function writeDocument(
   await writeWhole(file, bytes, document.kind === "too-large" ? downloadBytesMax + 1 : undefined);
 }
 
-/** With a length of its own the file is filled up with zeros, which take no room on the disk. */
+/** A file with a longer length is filled with zeros, which take no space on the disk. */
 function writeWhole(file: string, bytes: Uint8Array, lengthBytes?: number): Promise<void> {
   return placeFile(file, async (part) => {
     await writeFile(part, bytes);

@@ -134,7 +134,7 @@ describe("the bomb", () => {
       createInflate({ chunkSize: 2 ** 20, finishFlush: constants.Z_FINISH }),
     );
     let inflatedBytes = 0;
-    // To its end, with the checksum: a reader must not be able to tell that it was put together.
+    // To its end, with the checksum: a reader must not notice that it was assembled.
     for await (const piece of inflating) {
       inflatedBytes += (piece as Buffer).length;
       if (inflatedBytes > BOMB_INFLATED_BYTES) break;

@@ -7,14 +7,14 @@ import { renderText, type TextSource } from "./render-text.ts";
 import { writeScanPdf } from "./scan-pdf.ts";
 import { writeTextPdf } from "./text-pdf.ts";
 
-/** What opens an encrypted document. The ingest is never told. */
+/** The password of an encrypted document. The ingest never gets it. */
 export const DOCUMENT_PASSWORD = "only-the-site-knows";
-/** How much is left of a truncated document. */
+/** The share of a truncated document that is left. */
 const TRUNCATED_SHARE = 0.6;
-/** With which a document that is too large begins: it looks like a PDF until it does not end. */
+/** The beginning of a document that is too large: it looks like a PDF that does not end. */
 const TOO_LARGE_HEAD = Buffer.from("%PDF-1.7\n");
 
-/** Of `too-large` only the first bytes: the rest should never be in memory (`prepare.ts`). */
+/** Only the first bytes of `too-large`: the rest should never be in memory (`prepare.ts`). */
 export async function renderDocument(document: TextSource): Promise<Uint8Array> {
   const { kind, contentSeed } = document;
   switch (kind) {

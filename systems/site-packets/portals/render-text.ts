@@ -1,6 +1,6 @@
 /**
- * The text of a document, page by page: what its PDF shows, and what reading or OCR must find again.
- * A function of the planned document alone; copies of a document have its text.
+ * The text of a document, page by page: what its PDF shows, and what reading or OCR must find. A
+ * function of the planned document alone; copies of a document have its text.
  */
 import { composeSentence } from "./clinical-sentences.ts";
 import type { PlannedDocument } from "./planned-document.ts";

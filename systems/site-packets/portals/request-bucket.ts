@@ -1,6 +1,6 @@
 /**
- * How many requests a portal takes: `burst` at once, and `perSecond` more each second. Written
- * without the engine's own bucket on purpose, as it is what the engine's limit is checked against.
+ * How many requests a portal accepts: `burst` at once, and `perSecond` more each second. Written
+ * without the engine's own bucket on purpose, because it checks the engine's limit.
  */
 
 export interface PortalRate {

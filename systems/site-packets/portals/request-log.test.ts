@@ -1,4 +1,4 @@
-/** The log of a portal is bounded, and keeps what came last. */
+/** The log of a portal is bounded and keeps the latest requests. */
 import { expect, test } from "vitest";
 import { REQUESTS_LOGGED_MAX, RequestLog } from "./request-log.ts";
 

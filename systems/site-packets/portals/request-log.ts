@@ -4,11 +4,14 @@ import type { Fault } from "./faults.ts";
 export interface PortalRequest {
   readonly site: string;
   readonly path: string;
-  /** Of this document, from 1; 0 for what did not reach a document: refused, moved, unknown. */
+  /**
+   * The attempt at this document, from 1; 0 if the request did not reach a document: refused,
+   * moved, unknown.
+   */
   readonly attempt: number;
-  /** When it came, on the monotonic clock of this process (`performance.now`). */
+  /** The time of arrival, on the monotonic clock of this process (`performance.now`). */
   readonly atMs: number;
-  /** What was answered or begun to be; null if nothing was. */
+  /** The status of the answer; null if there was none. */
   readonly status: number | null;
   readonly fault: Fault["kind"];
 }

@@ -1,6 +1,7 @@
 /**
- * Scans: each page is a picture of its text, a little askew and with some dust, and there is no text
- * in the file. 200 dpi in 16 shades of grey is what an office scanner makes, and what OCR reads well.
+ * Scans: each page is a picture of its text, slightly rotated and with some dust, and there is no
+ * text in the file. 200 dpi in 16 shades of grey is typical of an office scanner, and OCR reads it
+ * well.
  */
 import { PDFiumLibrary, type PDFiumPageRender } from "@hyzyla/pdfium";
 import { PAGE_HEIGHT_PT, PAGE_WIDTH_PT, PdfWriter } from "./pdf-writer.ts";
@@ -10,9 +11,9 @@ import { writeTextPdf } from "./text-pdf.ts";
 const SCAN_DPI = 200;
 const POINTS_PER_INCH = 72;
 const WHITE = 255;
-/** Sideways for each line of pixels: a third of a degree, as from a feeder. */
+/** The shift for each line of pixels: a third of a degree, as from a feeder. */
 const SKEW_MAX = 0.006;
-/** Of all pixels: one grain of dust for each square centimetre or so. */
+/** Share of all pixels: one grain of dust for about each square centimetre. */
 const DUST_SHARE = 0.0002;
 /** Drops the four lower bits: the file is a third as large, and no letter looks different. */
 const SHADES_MASK = 0xf0;

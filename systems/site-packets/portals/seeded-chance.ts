@@ -1,7 +1,7 @@
 /**
- * Chance that is a function of a seed and of what is decided: `computeChance(7, "fault", path, 2)`
- * is the same number in every process and in whatever order it is asked for. A generator that is
- * drawn from in turn would not do: which request comes first is not ours to decide.
+ * Randomness as a function of a seed and of the decision: `computeChance(7, "fault", path, 2)` is
+ * the same number in every process and in any order of calls. A sequential generator would not do,
+ * because the order of requests is not fixed.
  */
 
 type KeyPart = string | number;
@@ -21,7 +21,7 @@ function hashParts(seed: number, parts: readonly KeyPart[]): number {
   return hash >>> 0;
 }
 
-/** Mulberry32's last step: FNV alone leaves neighbours ("1.pdf", "2.pdf") too close. */
+/** Mulberry32's last step: FNV alone gives similar values for neighbours ("1.pdf", "2.pdf"). */
 function mixBits(state: number): number {
   let mixed = Math.imul(state ^ (state >>> 15), state | 1);
   mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
@@ -38,7 +38,7 @@ export function computeChance(seed: number, ...parts: readonly KeyPart[]): numbe
   return computeSeed(seed, ...parts) / 2 ** 32;
 }
 
-/** A sequence for what is made in one go and always in the same order: a page, an image. */
+/** A sequence for things that are made at once and always in the same order: a page, an image. */
 export class ChanceSequence {
   #state: number;
 

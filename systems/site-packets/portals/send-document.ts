@@ -1,6 +1,6 @@
 /**
- * Sends a file in the way that its fault wants: whole, late, cut, drop by drop or not at all. Ends
- * with the connection: nothing goes on for a client that has left.
+ * Sends a file with its fault: whole, late, cut, in drops or not at all. Ends with the connection:
+ * nothing continues for a client that has left.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import type { Fault } from "./faults.ts";
 
 export interface Delivery {
   readonly file: string;
-  /** Whether the answer says how long it is. */
+  /** Whether the answer states its length. */
   readonly sized: boolean;
   /** Not a status: that one has no document. */
   readonly fault: Exclude<Fault, { readonly kind: "status" }>;
@@ -25,7 +25,7 @@ export function sendDocument(response: ServerResponse, delivery: Delivery): void
   response.once("close", () => left.abort());
   deliver(response, delivery, left.signal).catch((error: unknown) => {
     if (left.signal.aborted) return;
-    // A file that cannot be read: our own mistake, which a test must not take for a planned fault.
+    // An unreadable file is our own mistake, which a test must not mistake for a planned fault.
     response.destroy(error instanceof Error ? error : new Error(String(error)));
     process.emitWarning(`portal: ${delivery.file} was not sent: ${String(error)}`);
   });
@@ -70,7 +70,7 @@ async function sendFile(
       begin();
       return pipeline(handle.createReadStream({ autoClose: false }), response, { signal: left });
     case "reset":
-      // An answer without a body is whole with its head, and could not be cut after it.
+      // An answer without a body is complete with its head and could not be cut after it.
       if (size > 0) await sendPart(begin(), handle, Math.floor(size * fault.share));
       response.socket?.resetAndDestroy();
       return;
@@ -82,7 +82,7 @@ async function sendFile(
   }
 }
 
-/** Each piece has gone to the system before the next, so that cutting does not take them back. */
+/** Each piece is sent to the system before the next, so that a cut does not take them back. */
 async function sendPart(
   response: ServerResponse,
   handle: FileHandle,
@@ -104,7 +104,7 @@ async function writeThrough(response: ServerResponse, bytes: Buffer): Promise<vo
   await promise;
 }
 
-/** The last byte is never sent: a short document would arrive in spite of its fault. */
+/** The last byte is never sent: otherwise a short document would arrive in spite of its fault. */
 async function drip(
   response: ServerResponse,
   handle: FileHandle,

@@ -1,4 +1,4 @@
-/** Portals in a process of their own: they serve, they tell, and they do not outlive their parent. */
+/** Portals in a separate process: they serve, they report, and they end with their parent. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -37,7 +37,7 @@ describe.concurrent("a portal process", () => {
     const [one, two] = await Promise.all([portals.readLog(), portals.readLog()]);
     expect(one).toEqual(two);
     expect(one).toMatchObject([{ site, path, attempt: 1, status: 200, fault: "none" }]);
-    // The origins of two clocks are compared by the wall clock, which may be moved a little.
+    // The origins of two clocks are compared by the wall clock, which may be adjusted a little.
     expect(Math.abs((one[0]?.atMs ?? 0) - askedAtMs)).toBeLessThan(5_000);
   });
 
@@ -66,7 +66,7 @@ describe.concurrent("a portal process", () => {
   });
 });
 
-/** Says where the first portal of its child is. */
+/** Prints the address of the first portal of its child. */
 function startParent(): ChildProcessByStdio<null, Readable, null> {
   const module = new URL("./start-portal-process.ts", import.meta.url).href;
   const script = `

@@ -1,6 +1,6 @@
 /**
- * Starts the portals of a corpus in a child process, so that what they cost is not taken from the
- * event loop of the ingest that is measured. The child ends with this process, however it ends.
+ * Starts the portals of a corpus in a child process, so that they do not slow the event loop of the
+ * measured ingest. The child ends with this process, however it ends.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ export interface PortalProcess {
   readonly origins: ReadonlyMap<string, string>;
   /** As `requests()` of portals in this process; the times are of this process's clock as well. */
   readLog(): Promise<readonly PortalRequest[]>;
-  /** Done when the process is gone. */
+  /** Resolves when the process is gone. */
   close(): Promise<void>;
 }
 
