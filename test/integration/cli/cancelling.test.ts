@@ -214,7 +214,7 @@ describe("is refused with exit 2", () => {
     [["cancel", "--lane", "case-1", "--drian"], "USAGE", "Did you mean --drain?"],
     [["cancel", "--lane", "case-1", "--timeout", "10"], "BAD_OPTION", "has no unit"],
     [["cancel", "--lane", "case-1", "--by", " "], "USAGE", "--by is empty"],
-    [["cancel", "--lane", "case-1"], "NOT_CONFIRMED", "Give --yes"],
+    [["cancel", "--lane", "case-1"], "NOT_CONFIRMED", "Repeat with --yes"],
   ])("%j", async (args, code, text) => {
     const refused = await work.run(...args);
     expect(refused).toMatchObject({ code: 2, stdout: "" });

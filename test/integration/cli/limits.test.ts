@@ -105,7 +105,7 @@ test.each([
   [["set", "cap", "batch", "b-unknown", "2"], "sluice list"],
   [["set", "cap", "lane", "case-1"], "sluice limits set cap batch|lane|pipeline <name> <n>"],
   [["set", "cap", "lane", "case-1", "0"], "a cap is a whole number from 1 to 1000000"],
-  [["set", "cap", "lane", "case-1", "many"], "is no number"],
+  [["set", "cap", "lane", "case-1", "many"], "is not a number"],
   [["set", "cap", "lane", "case-1", "2", "--burst", "3"], "a cap has no burst"],
   [["set", "weight", "letters", "case-11", "2"], "Did you mean case-1?"],
   [["set", "weight", "letters", "case-1", "0"], "a weight is a number above 0"],

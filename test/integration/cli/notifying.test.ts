@@ -207,7 +207,7 @@ describe("undelivered events", () => {
     await work.run(...RUN);
     const unsure = await work.run("topics", "discard", "1");
     expect(unsure.code).toBe(2);
-    expect(unsure.stderr).toContain("Give --yes");
+    expect(unsure.stderr).toContain("Repeat with --yes");
     const sure = await work.run("topics", "discard", "1", "--yes", "--json");
     expect(JSON.parse(sure.stdout)).toMatchObject({
       delivery: 1,
