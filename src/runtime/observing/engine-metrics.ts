@@ -59,6 +59,7 @@ export class EngineMetrics {
     }
     if (problems.length > 0) {
       throw new SluiceError("BAD_OPTION", `scaling(): ${problems.join("; ")}`, {
+        field: "scaling",
         hint: `The options of scaling are pipelines, ${TARGET_OPTIONS.join(", ")}.`,
       });
     }

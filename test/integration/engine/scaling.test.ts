@@ -89,6 +89,7 @@ describeOnStores("scaling", (check) => {
     const wrong = { drainMs: 5, utilisation: 0, scaleMax: 3 } as ScalingOptions;
     await expect(engine.scaling(wrong)).rejects.toMatchObject({
       code: "BAD_OPTION",
+      field: "scaling",
       message:
         "scaling(): drainMs must be a whole number from 1000 to 31536000000; it is 5; " +
         "utilisation must be a number above 0, up to 1; it is 0; scaleMax is not an option of scaling",
