@@ -75,7 +75,7 @@ export default defineConfig({
         load: WAITING,
       },
       { name: "systems", include: ["systems/**/*.test.ts"], timeoutMs: 120_000, load: WAITING },
-      { name: "docs", include: ["test/docs/**/*.test.ts"], timeoutMs: 120_000, load: WAITING },
+      { name: "docs", include: ["test/docs/**/*.test.ts"], timeoutMs: 300_000, load: WAITING },
       { name: "storm", include: [STORMS], timeoutMs: 300_000, load: STORMING },
     ].map(project),
   },

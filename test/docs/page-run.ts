@@ -13,7 +13,8 @@ const SHOWN_ONLY = ["text", "json", "sql"];
 const DATA = ["jsonl", "csv"];
 /** The folder of a page, as the page shows it in messages. */
 const SHOWN_FOLDER = "/data";
-const COMMAND_MS_MAX = 30_000;
+/** Real time, on a machine that also does other work. */
+const COMMAND_MS_MAX = 120_000;
 
 export class PageRun {
   readonly #page: Pick<Page, "path" | "blocks">;

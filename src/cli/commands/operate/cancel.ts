@@ -44,12 +44,12 @@ export function addCancelCommand(program: Command, cli: Cli): void {
       .summary("cancel a batch, or all batches of a lane or a pipeline")
       .description(
         "Cancel a batch, or all unfinished batches of a lane or a pipeline: items that have not run are " +
-          "cancelled, and running handlers are told to stop. Waits until every worker has let go: from " +
+          "cancelled, and running handlers are told to stop. Waits until no worker runs anything of it: from " +
           "then on nothing of the batch starts. A batch that has ended stays as it is.",
       ),
   )
     .option("--drain", "finish leased chunks instead of stopping running items")
-    .option("--no-wait", "do not wait until workers have let go")
+    .option("--no-wait", "do not wait for running handlers to stop")
     .option("--timeout <duration>", `maximum time to wait (default: ${TIMEOUT})`);
   addYesFlag(addActFlags(command)).action(async (id: string | undefined) => {
     cli.finish(await cancel(cli, id, command.optsWithGlobals<CancelFlags>()));
