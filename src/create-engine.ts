@@ -1,4 +1,4 @@
-/** The engine as most programs want it: on a store that it opens and closes itself. */
+/** The engine for most programs: with a store that it opens and closes itself. */
 import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
 import type { Store } from "./ports/store/store.ts";
 import { Engine } from "./runtime/engine/engine.ts";
@@ -9,13 +9,13 @@ import { openStore } from "./stores/open-store.ts";
 
 export interface EngineOptions extends SharedEngineOptions {
   /**
-   * A path for a SQLite file, the address of a PostgreSQL server (postgres://user@host/database), or
-   * a store that is open already. Default `.sluice/sluice.db`.
+   * A path for a SQLite file, the address of a PostgreSQL server (postgres://user@host/database),
+   * or an open store. Default `.sluice/sluice.db`.
    */
   readonly store?: string | Store;
   /** For a SQLite file; default `full`: what is committed survives a power cut. */
   readonly synchronous?: SynchronousMode;
-  /** How long a write waits while others are in its way. Default 10 s. */
+  /** How long a write waits for other writers. Default 10 s. */
   readonly busyMs?: number;
   /** For a server: connections of this process at most. Default 8. */
   readonly connectionsMax?: number;

@@ -1,9 +1,9 @@
 /**
  * Sluice: every item accounted for.
  *
- * A type is exported if users write its name: they hold the value in a field, take it as a parameter
- * or implement it. Options are reachable from their function: `Parameters<typeof csv>[1]`. Rows that
- * functions return and nobody names are `Unnamed`.
+ * A type is exported if users write its name: they hold the value in a field, take it as a
+ * parameter or implement it. Options are reachable from their function: `Parameters<typeof
+ * csv>[1]`. Rows that functions return are `Unnamed`: users need no name for them.
  */
 export {
   describeError,

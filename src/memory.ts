@@ -1,4 +1,4 @@
-/** A store that forgets everything with its process: for tests of your own pipelines. */
+/** A store that loses everything when its process ends: for tests of your own pipelines. */
 import { hash } from "node:crypto";
 import { createMemoryStore } from "./adapters/memory/store.ts";
 import type { Store } from "./ports/store/store.ts";

@@ -12,7 +12,7 @@ interface SqliteOptions {
   readonly busyMs?: number;
 }
 
-/** Opens a SQLite file, and makes it if it is not there. */
+/** Opens a SQLite file, and creates it if missing. */
 export function openSqlite(path: string, options: SqliteOptions = {}): Promise<Store> {
   return openSqliteStore(path, { clock: systemClock, random: systemRandom, ...options });
 }

@@ -5,12 +5,12 @@ import { EventLoopMonitor } from "./event-loop-monitor.ts";
 
 const LIMITS = { heartbeatMs: 120_000, taskBuffer: 1.5 };
 
-/** A loop that comes around only when the test says so. */
+/** An event loop that turns only when the test says so. */
 function makeRig() {
   const clock = new ManualClock();
   const health = new WorkerHealth(clock);
   health.start({ worker: 1, leaseMs: 15_000, renewMs: 5_000 });
-  // Its own timers do not ring; the worker runs all the same.
+  // Its own timers do not fire; the worker runs anyway.
   health.noteStopped();
   health.pulse.count("status", 1);
   const told: string[] = [];
@@ -24,7 +24,7 @@ function makeRig() {
   return { clock, health, told, watch, beat };
 }
 
-test("a loop that hangs for longer than its limit is told of once, some seconds later", async () => {
+test("a loop that hangs for longer than its limit is reported once, some seconds later", async () => {
   const { clock, told } = makeRig();
   await clock.run(124_000);
   expect(told).toEqual([]);
@@ -34,7 +34,7 @@ test("a loop that hangs for longer than its limit is told of once, some seconds 
   expect(clock.waiting).toBe(0);
 });
 
-test("a loop that comes around again after a sleep of its machine is not taken for hung", async () => {
+test("a loop that turns again after its machine slept does not count as hung", async () => {
   const { clock, told, beat } = makeRig();
   for (let night = 0; night < 3; night++) {
     await clock.run(123_000);
@@ -44,7 +44,7 @@ test("a loop that comes around again after a sleep of its machine is not taken f
   expect(told).toEqual([]);
 });
 
-test("a worker that is not at work, or has failed, does not hang", async () => {
+test("a worker that is stopped, or has failed, does not count as hung", async () => {
   const { clock, told, health, watch } = makeRig();
   health.pulse.count("status", 0);
   await clock.run(200_000);

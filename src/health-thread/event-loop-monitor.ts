@@ -1,6 +1,6 @@
 /**
- * Finds a loop that has hung for longer than it may, where somebody starts another process in the
- * place of one that ends: nothing of the loop's own will ever run again, not even for a signal.
+ * Finds an event loop that has hung for longer than its limit, for processes with a supervisor that
+ * starts a new one: no code of a hung loop will ever run again, not even a signal handler.
  */
 import { decideHealth, type HealthLimits, type HealthSample } from "../core/fleet/health.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -9,14 +9,14 @@ export interface EventLoopMonitorParts {
   readonly clock: Clock;
   readonly limits: HealthLimits;
   readonly readPulse: () => HealthSample;
-  /** Told once, with the reason. */
+  /** Called once, with the reason. */
   readonly onHung: (message: string) => void;
 }
 
 const LOOK_MS = 1_000;
 /**
- * A process that was stopped, or whose machine slept, finds its last beat long ago when it wakes up:
- * the loop has some seconds to come around before it is taken for hung.
+ * A process that was suspended, or whose machine slept, sees an old heartbeat when it wakes up: the
+ * loop gets some seconds to turn before it counts as hung.
  */
 const LOOKS_IN_A_ROW = 5;
 

@@ -26,7 +26,7 @@ const answer = (path: string, pulse: Partial<HealthSample> = {}) =>
   });
 
 describe("health pages", () => {
-  test("say how it is, with what was measured", () => {
+  test("show the state, with the measured values", () => {
     const { status, body, headers } = answer("/health") ?? { status: 0, body: "{}", headers: {} };
     expect(status).toBe(200);
     expect(headers).toEqual({ "content-type": "application/json" });
@@ -51,14 +51,14 @@ describe("health pages", () => {
     expect(JSON.parse(body)).toMatchObject({ ok: false, reasons: [{ code: "STOPPING" }] });
   });
 
-  test("are no others than these", () => {
+  test("have no other paths", () => {
     for (const path of ["/", "/health/", "/healthz", "/constructor", "/__proto__"]) {
       expect(answer(path)).toBeNull();
     }
     expect(answerUnknown(HEALTH_PATHS)).toMatchObject({ status: 404 });
   });
 
-  test("of the main thread say how old they are", () => {
+  test("of the main thread show their age", () => {
     expect(answerText("text/plain", "x 1\n", 61_999)).toEqual({
       status: 200,
       headers: { "content-type": "text/plain", age: "61" },

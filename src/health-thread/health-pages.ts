@@ -1,4 +1,4 @@
-/** What is answered at each path of a worker's health port. */
+/** The answers for each path of a worker's health port. */
 import {
   computeBeatAgeMs,
   computeLoopLimitMs,
@@ -15,14 +15,14 @@ export interface PageAnswer {
   readonly body: string;
 }
 
-/** What is known at the moment of the question. */
+/** The facts at the moment of the request. */
 export interface HealthFacts {
   readonly healthSample: HealthSample;
   readonly now: number;
   readonly limits: HealthLimits;
   /** Leases that the worker holds. */
   readonly leases: number;
-  /** How often its leases were renewed in its place. */
+  /** How often the thread renewed its leases for it. */
   readonly renewals: number;
 }
 
@@ -32,7 +32,7 @@ const JUDGES: Readonly<
 
 export const HEALTH_PATHS: readonly string[] = Object.keys(JUDGES);
 
-/** Null when the path is none of these. */
+/** Null for another path. */
 export function answerHealth(path: string, facts: HealthFacts): PageAnswer | null {
   const judge = Object.hasOwn(JUDGES, path) ? JUDGES[path] : undefined;
   if (judge === undefined) return null;
@@ -58,7 +58,7 @@ export function answerHealth(path: string, facts: HealthFacts): PageAnswer | nul
   });
 }
 
-/** A text that the main thread has made, perhaps some time ago. */
+/** A text from the main thread, perhaps some time old. */
 export function answerText(contentType: string, text: string, ageMs: number): PageAnswer {
   const ageSeconds = Math.max(0, Math.floor(ageMs / 1_000));
   return {

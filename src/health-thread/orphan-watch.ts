@@ -1,19 +1,19 @@
 /**
- * Ends a process whose supervisor is gone and that does not end by itself: a handler that never
- * returns keeps its loop from hearing of anything, and nobody is left who would kill it.
+ * Ends a process whose supervisor is gone and that does not end by itself: with a handler that
+ * never returns, its loop handles no event, and no supervisor is left to kill it.
  */
 import type { Clock } from "../ports/clock.ts";
 
 export interface Orphanhood {
-  /** The process that supervises. */
+  /** The supervising process. */
   readonly parent: number;
-  /** How long an orphan has to finish what it has in hand. */
+  /** How long an orphan has to finish its running items. */
   readonly graceMs: number;
 }
 
 const LOOK_EVERY_MS = 500;
 
-/** Looks until the returned function is called. */
+/** Checks until the returned function is called. */
 export function watchForOrphanhood({ parent, graceMs }: Orphanhood, clock: Clock): () => void {
   const look = (): void => {
     // An orphan gets another parent.

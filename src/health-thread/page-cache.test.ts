@@ -14,7 +14,7 @@ class Rig {
   });
 }
 
-test("each page is made once at the start, and then only when somebody asks", async () => {
+test("makes each page once at the start, and then only on request", async () => {
   const { shelf, asked, clock } = new Rig();
   for (const path of asked) shelf.put(path, `${path} 1`);
   expect(asked).toEqual(["/metrics", "/scaling"]);
@@ -27,7 +27,7 @@ test("each page is made once at the start, and then only when somebody asks", as
   expect(await reading).toEqual({ text: "fresh", ageMs: 0 });
 });
 
-test("while the main thread is busy the last page is given at once, with its age, and is asked for once", async () => {
+test("serves the last page at once while the main thread is busy, with its age, and asks for it once", async () => {
   const rig = new Rig();
   const { shelf, asked, clock } = rig;
   for (const path of asked) shelf.put(path, "first");
@@ -44,7 +44,7 @@ test("while the main thread is busy the last page is given at once, with its age
   expect(await reading).toEqual({ text: "third", ageMs: 0 });
 });
 
-test("nobody waits for long: neither for a page that was never made, nor for a fresh one", async () => {
+test("never waits long, neither for a page that was never made nor for a fresh one", async () => {
   const { shelf, clock } = new Rig();
   const first = shelf.read("/metrics");
   clock.advance(500);

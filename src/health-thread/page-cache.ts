@@ -1,17 +1,17 @@
 /**
- * Texts that only the main thread can make, kept by the thread that serves them. One is made at the
- * start, so that there is something to serve however soon the main thread becomes busy, and from then
- * on when somebody asks: pages that nobody reads cost a waiting worker and its store nothing. While the
- * main thread is busy the last one is served, with its age.
+ * Texts that only the main thread can make, cached by the thread that serves them. Each is made
+ * once at the start, so that there is something to serve when the main thread becomes busy, and
+ * later only on request: pages without readers cost a waiting worker and its store nothing. While
+ * the main thread is busy the last text is served, with its age.
  */
 import type { Clock } from "../ports/clock.ts";
 
 export interface PageCacheParts {
   readonly clock: Clock;
   readonly paths: readonly string[];
-  /** Asks the main thread for a text, which comes with `put` when it has the time. */
+  /** Asks the main thread for a text; it answers with `put` when it has time. */
   readonly ask: (path: string) => void;
-  /** Whether the main thread is known to be busy: then nobody waits for it who can be given the last text. */
+  /** Whether the main thread is known to be busy: then a reader gets the last text at once. */
   readonly isBusy: () => boolean;
 }
 
@@ -33,7 +33,7 @@ export class PageCache {
     for (const path of parts.paths) this.#ask(path);
   }
 
-  /** One question at a time: a busy main thread finds no pile of them. */
+  /** One request at a time: they must not pile up for a busy main thread. */
   #ask(path: string): (() => void)[] {
     const known = this.#waiting.get(path);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** What a worker's main thread and the thread that answers for its health say to each other. */
+/** Messages between a worker's main thread and its health thread. */
 import type { HealthLimits } from "../core/fleet/health.ts";
 import type { Served } from "../ports/store/worker-store.ts";
 import type { LogEntry } from "../runtime/system/log.ts";
@@ -7,11 +7,11 @@ import type { Orphanhood } from "./orphan-watch.ts";
 /** Where a page is served. */
 export interface Listening {
   readonly host: string;
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
 }
 
-/** How the thread opens the worker's store once more. */
+/** How the thread opens the worker's store a second time. */
 export interface RenewalStore {
   readonly store: string;
   readonly busyMs: number;
@@ -23,13 +23,13 @@ export interface ProbeServerOrders {
   readonly leases: SharedArrayBuffer;
   readonly limits: HealthLimits;
   readonly listening: Listening | null;
-  /** Null: nobody can renew its leases but the worker itself. */
+  /** Null: only the worker itself can renew its leases. */
   readonly renewalStore: RenewalStore | null;
-  /** Null where nobody supervises. */
+  /** Null without a supervisor. */
   readonly orphanhood: Orphanhood | null;
-  /** A process whose loop hangs is killed, and says so in this format; null: that is for others to do. */
+  /** Kill the process if its loop hangs, and log it in this format; null: do not kill it. */
   readonly endsHung: "text" | "json" | null;
-  /** Pages whose text the main thread has, by path, with their content types. */
+  /** Pages whose text the main thread makes, by path, with their content types. */
   readonly pages: Readonly<Record<string, string>>;
 }
 
@@ -39,9 +39,9 @@ export type ToThread =
   | { readonly kind: "close" };
 
 export type FromThread =
-  /** It listens at this port, or nowhere. */
+  /** It listens at this port; null for no port. */
   | { readonly kind: "ready"; readonly port: number | null }
   | { readonly kind: "refused"; readonly code: string; readonly message: string }
-  /** The text of a page is wanted. */
+  /** Requests the text of a page. */
   | { readonly kind: "ask"; readonly path: string }
   | { readonly kind: "log"; readonly entry: Pick<LogEntry, "level" | "event" | "message"> };

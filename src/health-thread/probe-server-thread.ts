@@ -1,7 +1,7 @@
 /**
- * The thread that answers for a worker's health and renews its leases while the worker's own loop is
- * busy, and ends the worker where it hangs or would outlive its supervisor. It shares two pages of
- * memory with the loop and never waits for it: see probe-server.ts, which starts it.
+ * The thread that answers health probes, renews the worker's leases while its loop is busy, and
+ * ends the worker if it hangs or would outlive its supervisor. It shares two pages of memory with
+ * the loop and never waits for it: see probe-server.ts, which starts it.
  */
 import { writeSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -37,13 +37,13 @@ import type {
   ProbeServerOrders,
 } from "./probe-server-messages.ts";
 
-/** Whoever asks is few, quick and near. */
+/** Probes are few, quick and near. */
 const CONNECTIONS_MAX = 100;
 const REQUEST_MS = 5_000;
-/** Node looks for requests that take longer only so often: half a minute by itself. */
+/** Node checks for slow requests at this interval; its default is half a minute. */
 const REQUEST_LOOK_MS = 1_000;
 const STANDARD_ERROR = 2;
-/** Two beats of the main loop. */
+/** Two heartbeats of the main loop. */
 const BUSY_AFTER_MS = 500;
 
 const orders = workerData as ProbeServerOrders;
@@ -69,15 +69,15 @@ function startKeeper(kept: RenewalStore): LeaseRenewalThread {
     clock: systemClock,
     limits: orders.limits,
     log: ({ level, event, message }) => say({ kind: "log", entry: { level, event, message } }),
-    // Loaded here, so that the pages are there before the store is.
+    // Loaded here, so that pages are served before the store is open.
     openStore: async () => {
       const { openStore } = await import("../stores/open-store.ts");
       const { store, busyMs } = kept;
       return openStore(store, {
         clock: systemClock,
         random: systemRandom,
-        // A renewal need not survive a power cut, after which all is due anyway; and nobody who asks
-        // for the worker's health has to wait for a disk.
+        // A renewal need not survive a power cut, after which all leases have expired anyway; and
+        // health probes must not wait for a disk.
         synchronous: "normal",
         busyMs,
         connectionsMax: 1,
@@ -97,7 +97,7 @@ const monitor =
         onHung: endProcess,
       });
 
-/** The loop that would print it hangs, and would heed nothing but this signal. */
+/** The loop that would print it hangs, and would react to no other signal. */
 function endProcess(reason: string): void {
   const message = `${reason}: this process is killed`;
   const entry = { level: "error", event: "loop.hung", message };

@@ -1,6 +1,6 @@
 /**
- * Watches over a worker from a thread of its own: answers for its health over HTTP while the worker's
- * loop is busy or hangs, and renews its leases for as long as the loop may still come around.
+ * Starts a thread that watches a worker: it answers health probes over HTTP while the worker's loop
+ * is busy or hangs, and renews its leases for as long as the loop may still turn.
  */
 import { Worker } from "node:worker_threads";
 import { describeError, SluiceError } from "../core/base/errors.ts";
@@ -16,7 +16,7 @@ import type {
   ProbeServerOrders,
 } from "./probe-server-messages.ts";
 
-/** A page whose text the main thread makes when it is asked for. */
+/** A page whose text the main thread makes on request. */
 export interface ProbePage {
   readonly contentType: string;
   read(): Promise<string>;
@@ -27,24 +27,26 @@ export interface ProbeServerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: HealthLimits;
-  /** Null: it renews leases and answers nobody. */
+  /** Null: it only renews leases. */
   readonly listening: Listening | null;
-  /** Null: a store in memory, which no other thread sees. */
+  /** Null: a store in memory, which no other thread can open. */
   readonly renewalStore: RenewalStore | null;
-  /** For a process that must not outlive whoever started it: how long it has then to end by itself. */
+  /** For a process that must not outlive its supervisor: how long it then has to end by itself. */
   readonly orphanMs?: number;
-  /** Kills the process when its loop hangs, as somebody starts another one; in which format it says so. */
+  /**
+   * Kills the process when its loop hangs, so that its supervisor starts another; the log format.
+   */
   readonly endsHung?: "text" | "json" | null;
-  /** By path, beside /health and /ready. */
+  /** By path, next to /health and /ready. */
   readonly pages?: Readonly<Record<string, ProbePage>>;
 }
 
-/** From its sources under test and from what the compiler made of them alike. */
+/** Works for the sources under test and for the compiled files. */
 const ENTRY = new URL(
   import.meta.url.endsWith(".ts") ? "./probe-server-thread.ts" : "./probe-server-thread.js",
   import.meta.url,
 );
-/** Then the thread is ended, whatever it is at. */
+/** Then the thread is terminated. */
 const CLOSE_MS = 5_000;
 
 export class ProbeServer {
@@ -92,13 +94,13 @@ export class ProbeServer {
     const thread = new Worker(ENTRY, {
       workerData: orders,
       name: "sluice-probes",
-      // Node 22 would warn of its SQLite once more.
+      // Node 22 would warn about its SQLite again.
       execArgv: ["--disable-warning=ExperimentalWarning"],
     });
     const probeServer = new ProbeServer(thread, options);
     try {
       probeServer.#port = await probeServer.#ready.promise;
-      // It never keeps the process from ending.
+      // It does not keep the process alive.
       thread.unref();
       return probeServer;
     } catch (error) {
@@ -108,7 +110,7 @@ export class ProbeServer {
     }
   }
 
-  /** Where it listens; null for nowhere. */
+  /** The port that it listens at; null for none. */
   get port(): number | null {
     return this.#port;
   }
@@ -142,7 +144,7 @@ export class ProbeServer {
     });
   }
 
-  /** The text of a page; null where it could not be made. */
+  /** The text of a page; null when it could not be made. */
   async #makePage(path: string): Promise<void> {
     const { pages = {}, log } = this.#options;
     try {
@@ -154,7 +156,10 @@ export class ProbeServer {
     }
   }
 
-  /** Once it has begun the worker goes on: whoever gets no answer about its health acts on that. */
+  /**
+   * After the start, the worker continues without it: a supervisor that gets no answer about its
+   * health acts on that.
+   */
   #fail(error: unknown): void {
     this.#ready.reject(error);
     if (this.#isClosing || this.#port === null) return;

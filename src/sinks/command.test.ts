@@ -49,7 +49,7 @@ function deliver(
   return commandSink(options).deliver(EVENT, { clock, signal });
 }
 
-test("a command gets the event on its input and in its environment, and its arguments as they are", async () => {
+test("a command gets the event on its input and in its environment, and its arguments unchanged", async () => {
   const out = join(folder, "out.json");
   const script = `
     let text = "";
@@ -70,11 +70,11 @@ test("a command gets the event on its input and in its environment, and its argu
   });
 });
 
-test("a command that does not read its input is no failure", async () => {
+test("a command that does not read its input does not fail", async () => {
   await deliver({ run: node("process.exit(0)") });
 });
 
-test("a command that fails may succeed later, and says why in inert text", async () => {
+test("a command that fails is transient, with its error output as inert text", async () => {
   const script = String.raw`process.stderr.write("x".repeat(9_000) + "\u001b[31mno paper\u0007\n", () => process.exit(7))`;
   const failed = deliver({ run: node(script) });
   await expect(failed).rejects.toMatchObject({
@@ -86,13 +86,13 @@ test("a command that fails may succeed later, and says why in inert text", async
   expect(message.length).toBeLessThan(process.execPath.length + 600);
 });
 
-test("a command that is ended by a signal may succeed later", async () => {
+test("a command that is ended by a signal is transient", async () => {
   await expect(deliver({ run: node("process.kill(process.pid, 'SIGTERM')") })).rejects.toThrow(
     "was ended by SIGTERM",
   );
 });
 
-test("a program that is not there, or may not be run, is given up at once", async () => {
+test("a program that is missing or not executable fails at once", async () => {
   await expect(deliver({ run: [join(folder, "nothing")] })).rejects.toMatchObject({
     errorClass: "permanent",
     code: "COMMAND_MISSING",
@@ -101,7 +101,7 @@ test("a program that is not there, or may not be run, is given up at once", asyn
   await expect(deliver({ run: [folder] })).rejects.toMatchObject({ code: "COMMAND_MISSING" });
 });
 
-test("a command is killed at its time limit, with what it has started", async () => {
+test("a command is killed at its time limit, with the processes that it has started", async () => {
   const mark = join(folder, "started");
   const child = `require("node:fs").writeFileSync(${JSON.stringify(mark)}, String(process.pid)); setInterval(() => {}, 1000)`;
   const script = `
@@ -116,7 +116,7 @@ test("a command is killed at its time limit, with what it has started", async ()
   while (isAlive(grandchild)) await turn();
 });
 
-test("a command that leaves something behind is not waited for longer than a moment", async () => {
+test("a command that leaves a process behind delays the delivery only for a moment", async () => {
   const left = "setTimeout(() => {}, 60_000)";
   const script = `
     const child = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(left)}], { stdio: "inherit" });
@@ -129,14 +129,14 @@ test("a command that leaves something behind is not waited for longer than a mom
   process.kill(Number(readFileSync(join(folder, "left"), "utf8")), "SIGKILL");
 });
 
-test("a command that nobody waits for any more is killed", async () => {
+test("a command is killed when its delivery is aborted", async () => {
   const stop = new AbortController();
   const failed = deliver({ run: node("setInterval(() => {}, 1000)") }, stop.signal);
   stop.abort();
   await expect(failed).rejects.toMatchObject({ errorClass: "transient" });
 });
 
-test("a command that is no list of words is refused", () => {
+test("a command that is not a list of texts is refused", () => {
   for (const run of ["ls -l", [], [""], ["ls", 5], ["a\0b"], undefined]) {
     expect(() => commandSink({ run: run as never })).toThrow(
       expect.objectContaining({ code: "BAD_OPTION", field: "sink" }) as Error,
@@ -144,7 +144,7 @@ test("a command that is no list of words is refused", () => {
   }
 });
 
-test("the arguments of a command are in no error", async () => {
+test("no error contains the arguments of a command", async () => {
   const failed = deliver({ run: node("process.exit(1)", "argument-secret") });
   const error = (await failed.catch((thrown: unknown) => thrown)) as Error;
   expect(error.message + String(error.stack)).not.toContain("argument-secret");
@@ -156,7 +156,7 @@ function turn(): Promise<void> {
   });
 }
 
-/** A process that has ended but was not yet seen to is dead. */
+/** A process that has ended but was not yet reaped is dead. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

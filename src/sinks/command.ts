@@ -1,6 +1,7 @@
 /**
- * Runs a command for each event or message, with that on its standard input. There is no shell: what
- * an event says cannot become a command. It has its time, and is killed with all it started after it.
+ * Runs a command for each event or message, with the event on its standard input. There is no
+ * shell, so the content of an event cannot become a command. It has a time limit, and is then
+ * killed with all processes that it started.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { RecordType } from "../core/batch/batch.ts";
@@ -20,7 +21,7 @@ import {
 export interface CommandSinkOptions extends DeliveryOptions {
   /** The program and its arguments. */
   readonly run: readonly [program: string, ...args: string[]];
-  /** Killed after it; default 60 s. */
+  /** Time limit, after which it is killed; default 60 s. */
   readonly timeoutMs?: number;
 }
 
@@ -28,10 +29,10 @@ const NAME = "commandSink";
 const OPTIONS = [...DELIVERY_OPTIONS, "run", "timeoutMs"];
 const TIMEOUT_MS = 60_000;
 const RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 60_000 };
-/** What a failed command's message shows of its standard error. */
+/** How much of a failed command's standard error its message shows. */
 const STDERR_CHARS_MAX = 500;
 const STDERR_BYTES_MAX = 4 * STDERR_CHARS_MAX;
-/** Something that the command has left behind may hold its standard error open for ever. */
+/** A process that the command left behind may keep its standard error open for ever. */
 const STDERR_GRACE_MS = 200;
 
 export function commandSink(options: CommandSinkOptions): Sink {
@@ -59,7 +60,7 @@ export function commandSink(options: CommandSinkOptions): Sink {
 
 class CommandSink implements Sink {
   readonly kind = "command";
-  /** The program alone: arguments may hold secrets. */
+  /** Only the program: arguments may contain secrets. */
   readonly target: string;
   readonly events: readonly RecordType[] | null;
   readonly retry: RetryPolicy;
@@ -81,7 +82,8 @@ class CommandSink implements Sink {
 
   async deliver(event: Delivered, context: SinkContext): Promise<void> {
     const child = spawn(this.target, this.#args, {
-      // A group of its own: it can be killed whole, and a Ctrl-C of the terminal is not for it.
+      // Its own process group: it can be killed as a whole, and Ctrl-C of the terminal does not
+      // reach it.
       detached: process.platform !== "win32",
       stdio: ["pipe", "ignore", "pipe"],
       env: {
@@ -89,7 +91,7 @@ class CommandSink implements Sink {
         ...describeEnvironment(event),
       },
     });
-    // A command that does not read its input ends before it is written.
+    // A command that does not read its input may end before it is written.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(`${writeJson(event)}\n`);
     await this.#waitFor(child, context);
@@ -122,7 +124,7 @@ class CommandSink implements Sink {
       signal.addEventListener("abort", abandon);
       child.on("error", (error) => finish(this.#describeStartFailure(error)));
       child.on("exit", (code, killedBy) => {
-        // Its number may be another process's from now on.
+        // Its process id may be reused from now on.
         letGo();
         const judge = (): void => finish(this.#judge(code, killedBy, stderr));
         child.on("close", judge);
@@ -150,7 +152,7 @@ class CommandSink implements Sink {
   }
 }
 
-/** What a script can go by without reading its input. */
+/** Facts for a script that does not read its input. */
 function describeEnvironment(event: Delivered): Record<string, string> {
   const { id, batch } = event;
   return isMessage(event)
@@ -158,7 +160,7 @@ function describeEnvironment(event: Delivered): Record<string, string> {
     : { SLUICE_EVENT: event.type, SLUICE_BATCH: batch, SLUICE_EVENT_ID: id };
 }
 
-/** The end of what a process says, whatever it says and however much. */
+/** The end of a process's output, whatever its length. */
 class TextTail {
   #tail = Buffer.alloc(0);
 
@@ -169,7 +171,7 @@ class TextTail {
     stderr?.on("error", () => undefined);
   }
 
-  /** On one line, without anything that steers a terminal. */
+  /** On one line, without characters that control a terminal. */
   read(): string {
     return makeInert(this.#tail.toString().trim().slice(-STDERR_CHARS_MAX));
   }

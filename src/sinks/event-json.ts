@@ -1,8 +1,8 @@
-/** An event or a message as receivers outside of the program see it: the same bytes for every delivery. */
+/** An event or a message as external receivers see it: the same bytes for every delivery. */
 import type { BatchEvent } from "../ports/store/batch-event.ts";
 import type { TopicMessage } from "../ports/store/topic-message.ts";
 
-/** What a sink is given. */
+/** What a sink delivers. */
 export type Delivered = BatchEvent | TopicMessage;
 
 export function isMessage(delivered: Delivered): delivered is TopicMessage {

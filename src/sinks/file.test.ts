@@ -1,4 +1,4 @@
-/** What is appended to a file of events, whatever it ends with. */
+/** Appends to a file of events, whatever the file ends with. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { fileSink, planAppend } from "./file.ts";
 
 const LINE = '{"id":"b-1/2"}\n';
 
-/** As the sink looks: the end of the file, one byte longer than the line. */
+/** Like the sink: reads the end of the file, one byte more than the line. */
 function append(content: string): string {
   const [file, line] = [Buffer.from(content), Buffer.from(LINE)];
   const tail = file.subarray(-(line.length + 1));
@@ -26,20 +26,20 @@ describe("a line is appended", () => {
     expect(append(content)).toBe(whole);
   });
 
-  test("once only, when the file ends with it already", () => {
+  test("only once, when the file already ends with it", () => {
     expect(append(LINE)).toBe(LINE);
     expect(append(`{"id":"b-1/1"}\n${LINE}`)).toBe(`{"id":"b-1/1"}\n${LINE}`);
     expect(append(`x${LINE}`)).toBe(`x${LINE}${LINE}`);
   });
 
-  test("as the rest of itself, wherever a crash has torn it", () => {
+  test("as its missing rest, wherever a crash has cut it", () => {
     for (let at = 1; at < LINE.length; at++) {
       expect(append(LINE.slice(0, at))).toBe(LINE);
       expect(append(`{"id":"b-1/1"}\n${LINE.slice(0, at)}`)).toBe(`{"id":"b-1/1"}\n${LINE}`);
     }
   });
 
-  test("as a line of its own after a torn line of another", () => {
+  test("as its own line after the cut line of another event", () => {
     for (const torn of ['{"id":"b-9', "x", `${LINE.trimEnd()}x`, "x".repeat(500)]) {
       expect(append(torn)).toBe(`${torn}\n${LINE}`);
       expect(append(`a\n${torn}`)).toBe(`a\n${torn}\n${LINE}`);
@@ -65,7 +65,7 @@ describe("a file of events", () => {
   const deliver = (path: string, seq: number): Promise<void> =>
     fileSink({ path }).deliver(makeEvent(seq), {} as SinkContext);
 
-  test("is made with its folder, and has one line of JSON for each event", async () => {
+  test("is created with its folder, and has one line of JSON for each event", async () => {
     const path = join(folder, "deep/down/events.jsonl");
     for (const seq of [1, 2, 3]) await deliver(path, seq);
     const lines = readFileSync(path, "utf8").trimEnd().split("\n");
@@ -84,7 +84,7 @@ describe("a file of events", () => {
     expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([1, 2, 3].map(makeEvent));
   });
 
-  test("that cannot be written fails with the reason, and not for good", async () => {
+  test("that cannot be written fails with the reason, and is retried", async () => {
     const failed = deliver(folder, 1);
     await expect(failed).rejects.toMatchObject({ code: "EISDIR" });
     expect(fileSink({ path: "x" }).retry.attempts).toBe(Number.POSITIVE_INFINITY);

@@ -1,7 +1,7 @@
 /**
- * Appends events or messages to a file, one line of JSON each, on disk when it is delivered. The file is opened
- * anew for each, so that a rotated one is left alone. A crash may leave half a line: the same event
- * comes again, and completes it.
+ * Appends events or messages to a file, one line of JSON each, on disk when delivered. The file is
+ * opened for each append, so a rotated file is not touched. A crash may leave half a line: the same
+ * event is delivered again and completes it.
  */
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
@@ -13,12 +13,12 @@ import { type Delivered, writeJson } from "./event-json.ts";
 import { DELIVERY_OPTIONS, type DeliveryOptions, throwIfBad } from "./sink-options.ts";
 
 export interface FileSinkOptions extends DeliveryOptions {
-  /** Made with its folder if it is not there. */
+  /** Created with its folder if missing. */
   readonly path: string;
 }
 
 const NAME = "fileSink";
-/** A disk that is full or a folder that may not be written: the line waits until that is mended. */
+/** For a full disk or a folder without write access: the line is retried until that is fixed. */
 const RETRY: RetryPolicy = { attempts: Number.POSITIVE_INFINITY, baseMs: 500, capMs: 30_000 };
 const NEWLINE = 0x0a;
 
@@ -31,7 +31,7 @@ export function fileSink(options: FileSinkOptions): Sink {
   const events = problems.readEvents(given["events"]);
   const retry = problems.readRetry(given["attempts"], given["backoff"], RETRY);
   throwIfBad(problems, NAME);
-  // Absolute, so that a program that changes its folder changes nothing.
+  // Absolute, so that a later change of directory has no effect.
   return new FileSink(resolve(path as string), events, retry);
 }
 
@@ -71,15 +71,15 @@ async function readTail(file: FileHandle, size: number, bytesMax: number): Promi
 }
 
 /**
- * What must be appended so that the line is there: nothing where the file ends with it, the rest of
- * it where a crash has left its beginning, and a line of its own after anything else. `tail` is the
- * end of a file of `size` bytes, at least one byte longer than the line if there is so much.
+ * What to append so that the line exists: nothing if the file ends with it, its rest if a crash has
+ * left its beginning, or a separate line after anything else. `tail` is the end of a file of `size`
+ * bytes, at least one byte longer than the line if the file is that long.
  */
 export function planAppend(tail: Buffer, size: number, line: Buffer): Buffer {
   if (size === 0) return line;
   const isEnded = tail.at(-1) === NEWLINE;
   const before = tail.lastIndexOf(NEWLINE, isEnded ? -2 : -1);
-  // The last line reaches further back than this one is long: it is another.
+  // The last line starts earlier than this one could: it is another.
   const isOther = before === -1 && tail.length < size;
   const last = isOther ? null : tail.subarray(before + 1);
   if (isEnded) return last?.equals(line) === true ? line.subarray(line.length) : line;
@@ -87,7 +87,7 @@ export function planAppend(tail: Buffer, size: number, line: Buffer): Buffer {
   return isBegun ? line.subarray(last.length) : Buffer.concat([Buffer.from("\n"), line]);
 }
 
-/** A new file is on disk when its folder is. */
+/** A new file is on disk only after its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -1,4 +1,4 @@
-/** Where events and messages can be delivered to, beside a handler in code. */
+/** Where events and messages can be delivered, besides a handler in code. */
 export { commandSink } from "./command.ts";
 export { fileSink } from "./file.ts";
 export { jsonlSink } from "./jsonl.ts";

@@ -1,27 +1,27 @@
 /**
- * The files of a topic in a folder: one part that grows, and those that are finished. A part is
- * called by the position of its first message, so whoever goes on with it after a crash knows all
- * that there is to know. A finished file is never touched again.
+ * The files of a topic in a folder: one part that grows, and finished files. A part is named by the
+ * position of its first message, so a process that continues it after a crash needs no other
+ * information. A finished file is never changed.
  */
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 const PART_ENDING = ".jsonl.part";
 const NEWLINE = 0x0a;
-/** How much is looked at at once when a torn line is searched for its beginning. */
+/** How much is read at once to find the beginning of a cut line. */
 const LOOK_BYTES = 65_536;
-/** Files of one topic that begin with the same message: it was replayed as often. */
+/** Files of one topic that begin with the same message: one for each replay. */
 const SAME_NAME_MAX = 100_000;
 
 export interface Part {
   readonly path: string;
   /** The position of its first message. */
   readonly first: number;
-  /** In bytes, when it was looked at. */
+  /** In bytes, when it was read. */
   readonly size: number;
 }
 
-/** The parts of a topic, the one that grows last: there are several only if somebody copied some. */
+/** The parts of a topic, the growing one last: there are several only if files were copied. */
 export async function listParts(folder: string, topic: string): Promise<Part[]> {
   await makeFolder(folder);
   const parts: Part[] = [];
@@ -40,7 +40,8 @@ async function makeFolder(path: string): Promise<void> {
     await mkdir(path, { recursive: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    // On a read-only disk Node says that something is missing: the plain call says what is wrong.
+    // On a read-only disk Node's recursive mkdir reports a missing folder; the plain call reports
+    // the real problem.
     await mkdir(path);
   }
 }
@@ -50,9 +51,9 @@ export function namePart(folder: string, topic: string, first: number): Part {
 }
 
 /**
- * Appends whole lines to a part, on disk when it resolves; answers its size. A torn line that a
- * crash has left is cut off first: its message comes again. If it fails, what it wrote is taken
- * back as far as that can be.
+ * Appends whole lines to a part, on disk when it resolves; returns its size. First removes a line
+ * that a crash has cut: its message is delivered again. After a failure it removes what it wrote,
+ * if possible.
  */
 export async function appendLines(folder: string, { path }: Part, lines: string): Promise<number> {
   const file = await open(path, "a+");
@@ -73,14 +74,16 @@ export async function appendLines(folder: string, { path }: Part, lines: string)
   }
 }
 
-/** In one call if the system takes it: a process that lost its turn may be writing its last. */
+/**
+ * In one call if the system accepts it: another process that lost its claim may still be writing.
+ */
 async function writeWhole(file: FileHandle, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     at += (await file.write(bytes, at)).bytesWritten;
   }
 }
 
-/** The size of the file once it ends with a whole line. */
+/** The size of the file after removing a cut line at its end. */
 async function cutTornLine(file: FileHandle): Promise<number> {
   const { size } = await file.stat();
   const end = await findLastLineEnd(file, size);
@@ -100,7 +103,7 @@ async function findLastLineEnd(file: FileHandle, size: number): Promise<number> 
   return 0;
 }
 
-/** Gives a part its final name, at once or not at all. One without a whole line goes. */
+/** Gives a part its final name, atomically. A part without a whole line is deleted. */
 export async function finishPart(folder: string, topic: string, part: Part): Promise<void> {
   const file = await open(part.path, "r+");
   let size: number;
@@ -115,7 +118,7 @@ export async function finishPart(folder: string, topic: string, part: Part): Pro
   await syncFolder(folder);
 }
 
-/** After a replay there may be one that begins with the same message: that stays as it is. */
+/** After a replay there may be a file that begins with the same message: it stays unchanged. */
 async function findFreeName(folder: string, stem: string): Promise<string> {
   for (let nth = 1; nth < SAME_NAME_MAX; nth++) {
     const path = join(folder, nth === 1 ? `${stem}.jsonl` : `${stem}.${nth}.jsonl`);
@@ -134,7 +137,7 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** A new name is on disk when its folder is. */
+/** A new name is on disk only after its folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -1,4 +1,4 @@
-/** Files of messages: whole lines only, finished at once, and nothing lost or overwritten. */
+/** Files of messages: whole lines only, finished atomically, and nothing lost or overwritten. */
 import {
   chmodSync,
   existsSync,
@@ -47,7 +47,7 @@ function deliver(sink: ReturnType<typeof jsonlSink>, ...positions: number[]): Pr
 const list = (): string[] => readdirSync(folder).toSorted();
 const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 
-test("messages are lines of a part that is called by its first one", async () => {
+test("messages are lines of a part that is named by its first one", async () => {
   const sink = jsonlSink({ folder: join(folder, "deep/er") });
   await deliver(sink, 3, 5);
   await sink.deliver(makeMessage(6), context);
@@ -79,7 +79,7 @@ test("a part that is old enough is finished by the next message", async () => {
   expect(read("email-1.jsonl")).toBe(lineOf(1) + lineOf(2));
 });
 
-test("wherever a crash has torn the last line, it is cut off and written whole", async () => {
+test("a last line that a crash has cut anywhere is removed and written again", async () => {
   const path = join(folder, "email-1.jsonl.part");
   for (let at = 0; at < lineOf(2).length; at++) {
     writeFileSync(path, lineOf(1) + lineOf(2).slice(0, at));
@@ -88,7 +88,7 @@ test("wherever a crash has torn the last line, it is cut off and written whole",
   }
 });
 
-test("a torn line of any length is cut off, also when it is all that there is", async () => {
+test("a cut line of any length is removed, also when it is the only one", async () => {
   writeFileSync(join(folder, "email-1.jsonl.part"), "x".repeat(200_000));
   await deliver(jsonlSink({ folder }), 1);
   expect(read("email-1.jsonl.part")).toBe(lineOf(1));
@@ -104,7 +104,7 @@ test("a part that a crash left large enough is finished before anything else", a
   expect(read("email-1.jsonl")).toBe(lineOf(1) + lineOf(2));
 });
 
-test("a replay overwrites no finished file", async () => {
+test("a replay does not overwrite finished files", async () => {
   const sink = jsonlSink({ folder, maxBytes: 1 });
   await deliver(sink, 1);
   await deliver(sink, 1);
@@ -112,7 +112,7 @@ test("a replay overwrites no finished file", async () => {
   expect(list()).toEqual(["email-1.2.jsonl", "email-1.3.jsonl", "email-1.jsonl"]);
 });
 
-test("topics keep to their own files, also where one's name begins with another's", async () => {
+test("each topic has its own files, also if one name is the start of another", async () => {
   const sink = jsonlSink({ folder });
   for (const topic of ["a", "a-1", "a-1-2"]) await sink.deliver(makeMessage(1, topic), context);
   for (const topic of ["a", "a-1", "a-1-2"]) await sink.deliver(makeMessage(2, topic), context);
@@ -120,7 +120,7 @@ test("topics keep to their own files, also where one's name begins with another'
   expect(read("a-1.jsonl.part")).toBe(lineOf(1, "a") + lineOf(2, "a"));
 });
 
-test("a folder that cannot be written is a clear error, and comes again", async () => {
+test("a folder that cannot be written is a clear error, and is retried", async () => {
   writeFileSync(join(folder, "file"), "");
   await expect(deliver(jsonlSink({ folder: join(folder, "file") }), 1)).rejects.toMatchObject({
     errorClass: "transient",

@@ -1,8 +1,8 @@
 /**
  * Writes messages of topics to files, one line of JSON each: on disk before they are acknowledged,
- * in a part that gets its final name when it is large or old enough. Whoever reads files with a final
- * name never sees half of one. After a crash the part is gone on with; what was not acknowledged is
- * written again, with the same ids.
+ * in a part that gets its final name when it is large or old enough. A reader of files with a final
+ * name never sees a partial file. After a crash the part is continued; messages that were not
+ * acknowledged are written again, with the same ids.
  */
 import { resolve } from "node:path";
 import { describeError, PermanentError, TransientError } from "../core/base/errors.ts";
@@ -16,11 +16,14 @@ import { appendLines, finishPart, listParts, namePart, type Part } from "./jsonl
 import { type DeliveryOptions, throwIfBad } from "./sink-options.ts";
 
 export interface JsonlSinkOptions extends Omit<DeliveryOptions, "events"> {
-  /** Made if it is not there. A group of a topic needs one of its own. */
+  /** Created if missing. Each group of a topic needs its own folder. */
   readonly folder: string;
   /** A part of this size is finished. Default 64 MiB. */
   readonly maxBytes?: number;
-  /** A part of this age is finished by the next message; it counts anew in a new process. Default never. */
+  /**
+   * A part of this age is finished by the next message; the age restarts in a new process. Default
+   * never.
+   */
   readonly maxMs?: number;
 }
 
@@ -29,7 +32,7 @@ const OPTIONS = ["attempts", "backoff", "folder", "maxBytes", "maxMs"];
 const MAX_BYTES = 64 * 1_048_576;
 const BYTES_LIMIT = 1_099_511_627_776;
 const YEAR_MS = 365 * 86_400_000;
-/** A disk that is full or a folder that may not be written: messages wait until that is mended. */
+/** For a full disk or a folder without write access: messages are retried until that is fixed. */
 const RETRY: RetryPolicy = { attempts: Number.POSITIVE_INFINITY, baseMs: 500, capMs: 30_000 };
 
 export function jsonlSink(options: JsonlSinkOptions): Sink {
@@ -47,7 +50,7 @@ export function jsonlSink(options: JsonlSinkOptions): Sink {
   const maxMs = problems.readWhole("maxMs", given["maxMs"], rule);
   const retry = problems.readRetry(given["attempts"], given["backoff"], RETRY);
   throwIfBad(problems, NAME);
-  // Absolute, so that a program that changes its folder changes nothing.
+  // Absolute, so that a later change of directory has no effect.
   return new JsonlSink({ folder: resolve(folder as string), maxBytes, maxMs }, retry);
 }
 
@@ -64,7 +67,7 @@ class JsonlSink implements Sink {
   readonly takesOnly = "messages";
   readonly retry: RetryPolicy;
   readonly #facts: JsonlFacts;
-  /** Since when each part grows in this process, on the monotonic clock, by its path. */
+  /** When each part started growing in this process, on the monotonic clock, by its path. */
   readonly #begunAt = new Map<string, number>();
 
   constructor(facts: JsonlFacts, retry: RetryPolicy) {
@@ -88,14 +91,14 @@ class JsonlSink implements Sink {
       const part = await this.#findPart(first, clock);
       const lines = messages.map((message) => `${writeJson(message)}\n`).join("");
       const size = await appendLines(folder, part, lines);
-      // The lines are safe: if the part cannot be finished now, the next message says why.
+      // The lines are safe: if the part cannot be finished now, the next message reports why.
       if (size >= maxBytes) await this.#finish(first.topic, part).catch(() => undefined);
     } catch (error) {
       throw explain(error, folder);
     }
   }
 
-  /** The part that grows; one that is large or old enough is finished first. */
+  /** The growing part; a large or old one is finished first. */
   async #findPart({ topic, position }: TopicMessage, clock: Clock): Promise<Part> {
     const { folder, maxBytes, maxMs } = this.#facts;
     const parts = await listParts(folder, topic);
@@ -120,7 +123,7 @@ class JsonlSink implements Sink {
   }
 }
 
-/** What a person can do about it; whatever it is, the messages wait. */
+/** What a person can do about it; the messages wait in any case. */
 function explain(error: unknown, folder: string): Error {
   const { code, message } = describeError(error);
   const why = REASONS[code];

@@ -1,4 +1,4 @@
-/** Which addresses a webhook may be sent to. */
+/** The addresses that webhooks may be sent to. */
 import { describe, expect, test } from "vitest";
 import { isClosedHost, isPublicAddress } from "./public-address.ts";
 
@@ -46,9 +46,9 @@ describe("an address is refused", () => {
     ["for groups", "224.0.0.1"],
     ["for groups", "ff02::1"],
     ["for everyone", "255.255.255.255"],
-    ["that nobody has", "240.0.0.1"],
+    ["that is reserved", "240.0.0.1"],
     ["that is a name", "example.com"],
-    ["that is nothing", ""],
+    ["that is empty", ""],
     ["that is odd", "127.1"],
   ])("%s: %s", (_what, address) => {
     expect(isPublicAddress(address)).toBe(false);
@@ -87,11 +87,11 @@ test.each([
   "http://LOCALHOST./",
   "http://api.localhost:8080/",
   "http://169.254.169.254/latest/meta-data/",
-])("a URL in an odd form is vetted after it was parsed: %s", (url) => {
+])("a URL in an unusual form is checked after parsing: %s", (url) => {
   expect(isClosedHost(new URL(url).hostname)).toBe(true);
 });
 
-test("a name is not refused before it is looked up", () => {
+test("a name is not refused before its lookup", () => {
   for (const url of ["https://example.com/", "https://localhost.example.com/", "http://1.1.1.1/"]) {
     expect(isClosedHost(new URL(url).hostname)).toBe(false);
   }

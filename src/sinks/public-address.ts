@@ -1,9 +1,9 @@
 /**
- * Which addresses a webhook may be sent to. A URL or a name server must not be able to turn the
- * engine against the network it stands in: the host itself, its neighbours, the cloud's metadata.
+ * The addresses that a webhook may be sent to. A URL or a name server must not direct the engine's
+ * requests at its own network: the host itself, its neighbours, the cloud's metadata.
  *
- * Not by ipaddr.js: it calls every address "unicast" that it has no name for (4000::1, a cloud's
- * 168.63.129.16), so these tables would be needed all the same.
+ * Not with ipaddr.js: it reports every address without a known range as "unicast" (4000::1, a
+ * cloud's 168.63.129.16), so these tables would still be needed.
  */
 import { BlockList, isIP } from "node:net";
 
@@ -27,7 +27,10 @@ const CLOSED_IPV4: readonly (readonly [network: string, prefix: number])[] = [
   ["240.0.0.0", 4],
 ];
 
-/** All public IPv6 is in here; so mapped IPv4, local, link-local and translated addresses are not. */
+/**
+ * All public IPv6 addresses are in here; mapped IPv4, local, link-local and translated ones are
+ * not.
+ */
 const GLOBAL_IPV6 = ["2000::", 3] as const;
 
 const CLOSED_IPV6: readonly (readonly [network: string, prefix: number])[] = [
@@ -45,15 +48,15 @@ const global = new BlockList();
 global.addSubnet(...GLOBAL_IPV6, "ipv6");
 
 /**
- * Whether it is a unicast address of the public internet. Check the address that a name was resolved
- * to, in the `lookup` of the connection. False for a text that is not an address.
+ * Whether it is a unicast address of the public internet. Check the address that a name was
+ * resolved to, in the `lookup` of the connection. False for a text that is not an address.
  */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !closed.check(address, "ipv4");
     case 6:
-      // A zone is for addresses of this host's own links.
+      // A zone is only used for addresses of this host's own links.
       if (address.includes("%")) return false;
       return global.check(address, "ipv6") && !closed.check(address, "ipv6");
     default:
@@ -62,8 +65,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /**
- * Whether a URL's host can be refused before it is looked up. The URL has been parsed, which has
- * written odd forms (2130706433, 0x7f.1, 0177.0.0.1) as the address that they are.
+ * Whether a URL's host can be refused before its lookup. Parsing the URL has already converted
+ * unusual forms (2130706433, 0x7f.1, 0177.0.0.1) into the usual address.
  */
 export function isClosedHost(hostname: string): boolean {
   const bare = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");

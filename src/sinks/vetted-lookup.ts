@@ -1,7 +1,7 @@
 /**
- * Looks a host up and vets what it resolves to, at the moment of the connection: the answer that is
- * vetted is the one that is connected to, so a name server cannot say one thing to the check and
- * another to the socket.
+ * Resolves a host and checks the result, at the moment of the connection: the checked address is
+ * the one that is connected to, so a name server cannot give one answer to the check and another to
+ * the socket.
  */
 import dns, { type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
@@ -20,7 +20,9 @@ export function makeVettedLookup(allowPrivate: boolean): LookupFunction {
   };
 }
 
-/** One closed address among public ones is refused as well: who connects does not choose. */
+/**
+ * One closed address among public ones is refused too: the caller cannot choose which one is used.
+ */
 function refuseClosed(
   hostname: string,
   addresses: readonly LookupAddress[],

@@ -1,4 +1,4 @@
-/** One POST whose time, answer and addresses are bounded. Redirects are never followed. */
+/** One POST with bounded time, answer and addresses. Redirects are never followed. */
 import http from "node:http";
 import https from "node:https";
 import type { LookupFunction } from "node:net";
@@ -9,7 +9,7 @@ export interface PostRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** For all of it: name, connection, headers and body. */
+  /** For the whole request: name, connection, headers and body. */
   readonly timeoutMs: number;
   readonly lookup: LookupFunction;
 }
@@ -19,10 +19,10 @@ export interface PostAnswer {
   readonly retryAfter: string | null;
 }
 
-/** What is read of an answer, out of politeness: nobody needs it. */
+/** How much of an answer is read; its content is ignored. */
 const ANSWER_BYTES_MAX = 65_536;
 
-/** The answer's head, once its body has come or been cut off; throws when there is no answer. */
+/** The answer's head, once its body has arrived or was cut off; throws without an answer. */
 export function post(
   { url, headers, body, timeoutMs, lookup }: PostRequest,
   { clock, signal }: SinkContext,
@@ -30,7 +30,7 @@ export function post(
   return new Promise((resolve, reject) => {
     let answer: PostAnswer | null = null;
     const send = url.protocol === "https:" ? https.request : http.request;
-    // A connection of its own, so that none outlives the vetting of its address.
+    // A separate connection, so that none outlives the check of its address.
     const request = send(url, { method: "POST", headers, lookup, agent: false });
     const finish = (failure: Error): void => {
       cancel();
@@ -60,7 +60,7 @@ export function post(
   });
 }
 
-/** By its code alone: a message of the network may quote what was sent. */
+/** Only its code: a network error's message may quote what was sent. */
 function wrapError(url: URL, error: unknown): Error {
   if (error instanceof PermanentError) return error;
   return describeFailure(url, describeError(error).code);

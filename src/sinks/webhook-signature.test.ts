@@ -1,4 +1,4 @@
-/** Signatures of webhooks: who may read them as genuine, and what is refused. */
+/** Signatures of webhooks: which are genuine, and what is refused. */
 import { describe, expect, test } from "vitest";
 import {
   readSecret,
@@ -42,7 +42,7 @@ describe("a signature", () => {
     expect(signWebhook(key!, content)).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
   });
 
-  test("verifies, whatever kind of headers and body a receiver has", () => {
+  test("verifies with every kind of headers and body", () => {
     const event = { test: 2432232314 };
     expect(verifyWebhook(makeDelivery())).toEqual(event);
     const headers = makeDelivery().headers as Record<string, string>;
@@ -54,13 +54,13 @@ describe("a signature", () => {
     expect(verifyWebhook(makeDelivery({ headers: upper }))).toEqual(event);
   });
 
-  test("is found among several, while a sender changes its secret", () => {
+  test("is found among several, while a sender rotates its secret", () => {
     const good = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
     const several = `v1a,zzzz v1,${Buffer.alloc(32).toString("base64")} ${good}`;
     expect(verifyWebhook(withHeader("webhook-signature", several))).toBeDefined();
   });
 
-  test("does not fit another id, time, body or secret", () => {
+  test("does not match another id, time, body or secret", () => {
     const others = [
       withHeader("webhook-id", "msg_other"),
       withHeader("webhook-timestamp", "1614265331"),
@@ -78,7 +78,7 @@ describe("a signature", () => {
     "v1,AAAA",
     "v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     "g0hM",
-  ])("that is none is refused: %j", (signature) => {
+  ])("that is malformed is refused: %j", (signature) => {
     expect(() => verifyWebhook(withHeader("webhook-signature", signature))).toThrow(BAD);
   });
 
@@ -103,7 +103,7 @@ describe("a signature", () => {
 });
 
 describe("a secret", () => {
-  test("is a text, or base64 behind whsec_", () => {
+  test("is a text, or base64 after whsec_", () => {
     expect(readSecret("a".repeat(24))).toEqual(Buffer.from("a".repeat(24)));
     const key = Buffer.from("0123456789abcdef01234567");
     expect(readSecret(`whsec_${key.toString("base64")}`)).toEqual(key);
@@ -117,7 +117,7 @@ describe("a secret", () => {
     ["empty", ""],
     ["missing", undefined],
     ["no text", 123_456_789_012_345_678_901_234n],
-  ])("that is %s is none", (_what, secret) => {
+  ])("that is %s is invalid", (_what, secret) => {
     expect(readSecret(secret)).toBeNull();
   });
 

@@ -1,9 +1,8 @@
 /**
- * Signatures as the Standard Webhooks convention has them: HMAC-SHA256 over the id, the time and
- * the body, so that a receiver can tell who sent an event, that nobody changed it, and that it is
- * not an old one played again.
+ * Signatures by the Standard Webhooks convention: HMAC-SHA256 over the id, the time and the body. A
+ * receiver can check who sent an event, that it is unchanged, and that it is not a replay.
  *
- * Not by the library `standardwebhooks`: it takes a secret of one byte and the time "1614265330junk",
+ * Not with the library `standardwebhooks`: it accepts a secret of one byte and the time "1614265330junk",
  * gives two bodies that are not UTF-8 one signature, reads no headers of `fetch`, has no clock but
  * the system's, and took 178 µs to sign 20 kB (here 13 µs).
  */
@@ -15,11 +14,13 @@ import type { Delivered } from "./event-json.ts";
 const BASE64_SECRET = "whsec_";
 export const SECRET_BYTES_MIN = 24;
 const VERSION = "v1";
-/** What a receiver looks through: a sender has one signature, or a few while it changes its secret. */
+/**
+ * How many signatures a receiver checks: a sender has one, or a few while it rotates its secret.
+ */
 const SIGNATURES_MAX = 10;
 const TOLERANCE_MS = 300_000;
 
-/** The key that a secret stands for, or null when it is none or too short to be one. */
+/** The key of a secret, or null when it is invalid or too short. */
 export function readSecret(secret: unknown): Buffer | null {
   if (typeof secret !== "string") return null;
   const key = secret.startsWith(BASE64_SECRET)
@@ -28,7 +29,7 @@ export function readSecret(secret: unknown): Buffer | null {
   return key.length < SECRET_BYTES_MIN ? null : key;
 }
 
-/** Empty where Node would skip what is no base64, and so make a weaker key. */
+/** Empty for invalid base64: Node would skip the bad characters, and so make a weaker key. */
 function readBase64(text: string): Buffer {
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, "base64") : Buffer.alloc(0);
 }
@@ -58,17 +59,17 @@ export interface WebhookToVerify {
   readonly secret: string;
   /** As Node has them, or as `fetch` has them. */
   readonly headers: NodeHeaders | FetchHeaders;
-  /** The bytes as they came, before anything parsed them. */
+  /** The raw bytes, before any parsing. */
   readonly body: string | Uint8Array;
-  /** How old a delivery may be, and how far the clocks may differ. Default 5 minutes. */
+  /** The maximum age of a delivery, and of a difference between the clocks. Default 5 minutes. */
   readonly toleranceMs?: number;
   /** Now, in milliseconds since 1970: `Date.now()`. */
   readonly nowMs: number;
 }
 
 /**
- * For receivers: the event of a delivery that is genuine, or the message of a topic; throws
- * `BAD_SIGNATURE` for any other.
+ * For receivers: the event (or message) of a genuine delivery; throws `BAD_SIGNATURE` for any
+ * other.
  */
 export function verifyWebhook<Delivery extends Delivered = BatchEvent>(
   delivery: WebhookToVerify,
@@ -80,10 +81,10 @@ export function verifyWebhook<Delivery extends Delivered = BatchEvent>(
   const timestamp = readHeader(delivery, "webhook-timestamp");
   const signatures = readHeader(delivery, "webhook-signature").split(" ");
   const sentMs = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) * 1_000 : Number.NaN;
-  // A difference that is not a number is refused as well.
+  // A difference that is not a number is refused too.
   if (!(Math.abs(nowMs - sentMs) <= toleranceMs)) throw refuse("it is too old, or from the future");
   const expected = computeDigest(key, { id, timestamp, body });
-  // All are compared, so that the time tells nothing.
+  // All are compared, so that the time reveals nothing.
   const fitting = signatures
     .slice(0, SIGNATURES_MAX)
     .filter((signature) => isSame(expected, signature));

@@ -1,4 +1,4 @@
-/** What a webhook may be told, and that what it was told stays with it. */
+/** The options of a webhook, and that it keeps its secrets. */
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { webhookSink } from "./webhook.ts";
@@ -6,7 +6,7 @@ import { webhookSink } from "./webhook.ts";
 const SECRET = "this is a secret of thirty bytes";
 const URL_TEXT = "https://hooks.example.com/services/T0/B0/path-secret?token=query-secret";
 
-test("everything that is wrong with a webhook is told at once, and no secret with it", () => {
+test("all problems of a webhook are reported at once, without a secret", () => {
   const options = {
     url: "http://user:pass@127.0.0.1/",
     secret: "hunter2",
@@ -40,7 +40,7 @@ test("everything that is wrong with a webhook is told at once, and no secret wit
 });
 
 test.each(["ftp://example.com/", "file:///etc/passwd", "javascript:1", "example.com", "", 5])(
-  "a URL that is not of the web is refused: %s",
+  "a URL that is not http or https is refused: %s",
   (url) => {
     expect(() => webhookSink({ url: url as string, secret: SECRET })).toThrow(
       "url must be one of http or https",
@@ -65,7 +65,7 @@ test("a webhook is tried eight times, for ten seconds each, with all events by d
   expect(sink.events).toBeNull();
 });
 
-test("a webhook that is printed shows neither its secret nor the path of its URL", () => {
+test("printing a webhook shows neither its secret nor the path of its URL", () => {
   const sink = webhookSink({
     url: URL_TEXT,
     secret: SECRET,

@@ -1,7 +1,7 @@
 /**
- * Delivers events or messages to a web server: signed, bounded in time, and only to public addresses. The
- * secret, the headers and the path of the URL never leave the sink but to its receiver: they are in
- * no error, no log and no letter.
+ * Delivers events or messages to a web server: signed, bounded in time, and only to public
+ * addresses. Only its receiver gets the secret, the headers and the path of the URL: no error, log
+ * or undelivered event contains them.
  */
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { LookupFunction } from "node:net";
@@ -26,20 +26,20 @@ export interface WebhookSinkOptions extends DeliveryOptions {
   readonly url: string | URL;
   /** Signs each delivery: 24 bytes or more, as text or as `whsec_` and base64. */
   readonly secret: string;
-  /** For the whole of a delivery; default 10 s. */
+  /** Time limit of a whole delivery; default 10 s. */
   readonly timeoutMs?: number;
   /** Also deliver to addresses of this host and of private networks. Default false. */
   readonly allowPrivate?: boolean;
-  /** Sent along, for example an `authorization`. */
+  /** Additional headers, for example an `authorization`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 const NAME = "webhookSink";
 const OPTIONS = [...DELIVERY_OPTIONS, "url", "secret", "timeoutMs", "allowPrivate", "headers"];
 const TIMEOUT_MS = 10_000;
-/** Some ten minutes in all: longer than a receiver needs to be started again. */
+/** About ten minutes in total: longer than a receiver's restart. */
 const RETRY: RetryPolicy = { attempts: 8, baseMs: 5_000, capMs: 300_000 };
-/** Headers that are the sink's own to set. */
+/** Headers that only the sink may set. */
 const OWN_HEADERS =
   /^(host|connection|content-length|content-type|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i;
 
@@ -82,11 +82,11 @@ interface WebhookFacts {
 
 class WebhookSink implements Sink {
   readonly kind = "webhook";
-  /** Without its path: that of many webhooks is a secret. */
+  /** Without its path: for many webhooks the path is a secret. */
   readonly target: string;
   readonly events: readonly RecordType[] | null;
   readonly retry: RetryPolicy;
-  /** Private, so that nothing that prints the sink prints its secret. */
+  /** Private, so that printing the sink does not print its secret. */
   readonly #facts: WebhookFacts;
 
   constructor(facts: WebhookFacts) {
@@ -142,7 +142,7 @@ function throwUnlessTaken({ status, retryAfter }: PostAnswer, target: string, no
   throw new PermanentError(message, { code });
 }
 
-/** Seconds, or a date; null for what is neither. */
+/** Seconds, or a date; null for anything else. */
 function readRetryAfter(value: string | null, nowMs: number): number | null {
   if (value === null) return null;
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;

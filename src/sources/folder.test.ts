@@ -25,7 +25,7 @@ async function pathsOf(options: FolderOptions = {}, within = root): Promise<stri
 }
 
 describe("folder", () => {
-  test("an item says where a file is, how large and how old", async () => {
+  test("an item has the path, size and age of a file", async () => {
     const path = put("sub/a.txt", "hello");
     utimesSync(path, 1_700_000_000.25, 1_700_000_000.25);
     const items = [];
@@ -42,7 +42,7 @@ describe("folder", () => {
     );
   });
 
-  test("a folder with more names than are held at once is listed whole, in order", async () => {
+  test("a folder with more names than are held at once is listed completely, in order", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uniqueArray(fc.stringMatching(/^[a-c]{1,2}(\/[a-c]{1,2}x)?$/), { maxLength: 30 }),
@@ -61,13 +61,13 @@ describe("folder", () => {
     );
   });
 
-  test("more files than are looked at together keep their order", async () => {
+  test("more files than are read at once keep their order", async () => {
     const names = Array.from({ length: 100 }, (_, at) => `f${String(at).padStart(3, "0")}`);
     for (const name of names.toReversed()) put(name);
     expect(await pathsOf()).toEqual(names);
   });
 
-  test("hidden files and folders are left out unless asked for", async () => {
+  test("hidden files and folders are left out by default", async () => {
     for (const path of [".a", ".git/config", "b/.c", "b/d"]) put(path);
     expect(await pathsOf()).toEqual(["b/d"]);
     expect(await pathsOf({ hidden: true })).toEqual([".a", ".git/config", "b/.c", "b/d"]);
@@ -81,7 +81,7 @@ describe("folder", () => {
     expect(await pathsOf({ match: "sub/*" })).toEqual(["sub/c.pdf", "sub/d.PDF"]);
   });
 
-  test("links are neither items nor followed, out of the folder or round in it", async () => {
+  test("links are neither items nor followed, inside or outside of the folder", async () => {
     const outside = mkdtempSync(join(tmpdir(), "sluice-outside-"));
     writeFileSync(join(outside, "secret"), "");
     put("a/b");
@@ -94,7 +94,7 @@ describe("folder", () => {
     rmSync(outside, { recursive: true });
   });
 
-  test("a folder that is replaced by a link while it is walked is not entered", async () => {
+  test("a folder that is replaced by a link during the walk is not entered", async () => {
     const outside = mkdtempSync(join(tmpdir(), "sluice-outside-"));
     writeFileSync(join(outside, "secret"), "");
     put("a");
@@ -109,7 +109,7 @@ describe("folder", () => {
     rmSync(outside, { recursive: true });
   });
 
-  test("what is removed while it is walked is left out", async () => {
+  test("files that are removed during the walk are left out", async () => {
     for (const path of ["a", "b/c", "d/e"]) put(path);
     const seen: string[] = [];
     for await (const { path } of folder(root)) {
@@ -134,7 +134,7 @@ describe("folder", () => {
     expect(seen).toEqual(["a", "a"]);
   });
 
-  test("a name that is not UTF-8 is refused, not passed over", async () => {
+  test("a name that is not UTF-8 is refused, not skipped", async () => {
     writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xe4])]), "");
     await expect(pathsOf()).rejects.toMatchObject({
       code: "SOURCE_UNREADABLE",

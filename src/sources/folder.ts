@@ -2,9 +2,9 @@
  * The files of a folder as items, in plain string order of their paths.
  *
  * It is a stream: the engine freezes it into manifests. Memory is bounded however many files there
- * are: of a directory, at most `NAMES_MAX` names are held, and a larger one is listed again for the
- * next of them. Symbolic links are neither items nor followed, and every directory is checked to be
- * where its path says, so the walk cannot leave the folder.
+ * are: at most `NAMES_MAX` names of a directory are held, and a larger directory is listed again
+ * for the next ones. Symbolic links are neither items nor followed, and the real path of every
+ * directory is checked, so the walk cannot leave the folder.
  */
 import type { Dirent, Stats } from "node:fs";
 import { lstat, opendir, realpath, stat } from "node:fs/promises";
@@ -35,7 +35,7 @@ export interface FolderItem {
 const KIND = "folder";
 /** Names of one directory held at once. */
 const NAMES_MAX = 100_000;
-/** Files looked at together: enough to keep the system's threads busy. */
+/** Files that are read at once: enough to keep the system's threads busy. */
 const STATS_AT_ONCE = 32;
 
 /**
@@ -69,10 +69,12 @@ function makeMatcher(match: RegExp | string | undefined): Matcher {
   });
 }
 
-/** A file's name, or a directory's with `/` after it: sorted like this, whole paths are in order. */
+/**
+ * A file's name, or a directory's with `/` after it: sorted like this, whole paths are in order.
+ */
 type Name = string;
 
-/** A directory that is being walked. */
+/** A directory during the walk. */
 interface Frame {
   /** Its path within the folder: empty, or with `/` at its end. */
   readonly path: string;
@@ -83,7 +85,7 @@ interface Frame {
 
 interface Listing {
   readonly names: readonly Name[];
-  /** False: more names come after the last of these. */
+  /** False: more names follow after the last of these. */
   readonly complete: boolean;
 }
 
@@ -97,7 +99,7 @@ export async function* walk(
   const root = await findRoot(path);
   const list = (within: string, after: Name | null): Promise<Listing> =>
     listNames(root, within, after, hidden, namesMax);
-  // By hand rather than by recursion: each level of generators would cost every item once more.
+  // A loop rather than recursion: each level of generators would add to the cost of every item.
   const frames: Frame[] = [{ path: "", listing: await list("", null), next: 0 }];
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const { names, complete } = frame.listing;
@@ -132,7 +134,7 @@ function takeFiles(frame: Frame): readonly Name[] {
   return files;
 }
 
-/** The folder itself may be named through a link; what is in it may not. */
+/** The folder itself may be a link; its content may not. */
 async function findRoot(path: string): Promise<string> {
   try {
     const root = await realpath(path);
@@ -163,7 +165,8 @@ async function listNames(
     complete = false;
   };
   try {
-    // A link put in the directory's place since it was listed leads elsewhere: it is not followed.
+    // A link that has replaced the directory since it was listed leads elsewhere: it is not
+    // followed.
     if (join(await realpath(path)) !== join(path, ".")) return { names, complete };
     for await (const entry of await opendir(path, { bufferSize: 1024 })) {
       const name = nameOf(entry);
@@ -175,14 +178,14 @@ async function listNames(
   } catch (cause) {
     if (!isGone(cause)) throw describeFileError(path, cause);
     refuseUnreadableName(path);
-    // Removed while the folder was walked: what was in it is not there any more.
+    // It was removed during the walk.
     return { names: [], complete: true };
   }
   keepFirst();
   return { names, complete };
 }
 
-/** Null for what is neither: links, pipes, sockets, devices. */
+/** Null for anything else: links, pipes, sockets, devices. */
 function nameOf(entry: Dirent): Name | null {
   if (entry.isFile()) return entry.name;
   return entry.isDirectory() ? `${entry.name}/` : null;
@@ -208,7 +211,7 @@ function isGone(cause: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** A name that is not UTF-8 cannot be opened by the text it is shown as: it only seems to be gone. */
+/** A name that is not UTF-8 cannot be opened by its text, so the file only seems to be gone. */
 function refuseUnreadableName(path: string): void {
   if (!path.includes("\ufffd")) return;
   throw new SluiceError("SOURCE_UNREADABLE", `the name of ${path} is not UTF-8`, {

@@ -1,4 +1,4 @@
-/** Where a batch's items can come from, beside an array and any iterable. */
+/** Sources for a batch's items, besides an array and any iterable. */
 export { csv } from "./csv/csv.ts";
 export { folder, type FolderItem } from "./folder.ts";
 export { jsonl } from "./jsonl/jsonl.ts";

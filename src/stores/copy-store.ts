@@ -1,4 +1,4 @@
-/** Copies all that a SQLite file holds into a fresh store on a server. */
+/** Copies the content of a SQLite file into a fresh store on a server. */
 import { isAddress, readAddress } from "../adapters/postgres/connection/address.ts";
 import { openDump } from "../adapters/sqlite/dump.ts";
 import { SluiceError } from "../core/base/errors.ts";
@@ -6,7 +6,7 @@ import { loadPostgres, openStore, type OpenStoreOptions } from "./open-store.ts"
 
 const FILE_PREFIX = /^sqlite:(\/\/)?/;
 
-/** Answers how many rows of each table were copied. */
+/** Returns how many rows of each table were copied. */
 export async function copyStore(
   from: string,
   to: string,
@@ -21,7 +21,7 @@ export async function copyStore(
     );
   }
   readAddress(to);
-  // Opening brings both up to date, so that they have the same columns.
+  // Opening upgrades both, so that they have the same columns.
   for (const store of [path, to]) await (await openStore(store, options)).close();
   const dump = openDump(path, options.clock);
   try {

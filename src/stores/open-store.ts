@@ -1,4 +1,4 @@
-/** Opens the store that a name means: a SQLite file, or a schema of a PostgreSQL server. */
+/** Opens the store with a given name: a SQLite file, or a schema of a PostgreSQL server. */
 import { SluiceError } from "../core/base/errors.ts";
 import { isAddress, readAddress } from "../adapters/postgres/connection/address.ts";
 import type { ServerFacts } from "../adapters/postgres/inspect.ts";
@@ -16,7 +16,7 @@ export interface OpenStoreOptions {
   readonly busyMs?: number;
   /** For a server: connections of this process at most. */
   readonly connectionsMax?: number;
-  /** For a server: looking must not make a store. */
+  /** For a server: refuse a missing schema instead of creating it. */
   readonly mustExist?: boolean;
 }
 
@@ -36,7 +36,7 @@ export async function openStore(store: string, options: OpenStoreOptions): Promi
   });
 }
 
-/** What a server says of itself. */
+/** Facts about a server. */
 export async function inspectServer(
   address: string,
   parts: { readonly clock: Clock; readonly random: Random },
@@ -45,7 +45,7 @@ export async function inspectServer(
   return inspecting.inspectServer(address, parts);
 }
 
-/** The driver is loaded only where it is needed, so that nobody else must install it. */
+/** The driver is loaded only where it is needed, so that other users need not install it. */
 export async function loadPostgres<Module>(importIt: () => Promise<Module>): Promise<Module> {
   try {
     return await importIt();
@@ -58,7 +58,7 @@ export async function loadPostgres<Module>(importIt: () => Promise<Module>): Pro
   }
 }
 
-/** As it may be shown: without a password. */
+/** The name for people: without a password. */
 export function nameStore(store: string): string {
   return isAddress(store) ? readAddress(store).name : store;
 }

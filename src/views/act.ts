@@ -1,4 +1,4 @@
-/** What came of an operator's act: a pause, a resume, a redrive, a move, a removal. */
+/** The result of an operator's act: a pause, a resume, a redrive, a move, a removal. */
 import type { StopMode } from "../core/batch/chunk.ts";
 import type { BatchState } from "../core/batch/batch.ts";
 import type { BatchFacts } from "../core/batch/why.ts";
@@ -7,7 +7,7 @@ import type { PruneResult, RedriveResult } from "../ports/store/operator-store.t
 import type { RetentionPolicy } from "../runtime/conducting/retention.ts";
 import type { Target } from "../runtime/engine/operator.ts";
 
-/** One of the three is named, the others are null. */
+/** Exactly one of the three is set, the others are null. */
 export interface TargetView {
   readonly batch: string | null;
   readonly lane: string | null;
@@ -24,7 +24,7 @@ function viewTarget(target: Target): TargetView {
 
 export interface PausedView extends TargetView {
   readonly paused: boolean;
-  /** False when it was so before. */
+  /** False when it was already so. */
   readonly changed: boolean;
   /** What happens to running items; null when an earlier pause stands. */
   readonly mode: StopMode | null;
@@ -58,7 +58,7 @@ export interface RedrivenView {
   readonly dryRun: boolean;
   /** Dead letters that went back to work. */
   readonly redriven: number;
-  /** Cancelled items that did. */
+  /** Cancelled items that went back to work. */
   readonly revived: number;
   /** Dead letters in chunks that are running. */
   readonly busy: number;
@@ -110,7 +110,7 @@ export interface PrunedView {
   readonly removed: number;
   /** Messages of topics. */
   readonly messages: number;
-  /** Batches that are old enough, but a subscriber has not been told of them yet. */
+  /** Batches that are old enough, but have events that a subscriber has not received yet. */
   readonly owed: number;
   readonly keepMs: number;
   /** Null for ever. */
@@ -129,7 +129,7 @@ export function viewPruned(
     messages,
     owed,
     keepMs,
-    // A policy says 0 for ever, which would read as the opposite.
+    // In a policy 0 means for ever, which would be misread here.
     keepEvidenceMs: keepEvidenceMs === 0 ? null : keepEvidenceMs,
   };
 }

@@ -1,4 +1,4 @@
-/** A batch: short for the line that says how it ended, in full for lists. */
+/** A batch: short for the line about its ending, in full for lists. */
 import type { BatchState, EndReason } from "../core/batch/batch.ts";
 import type { StopMode } from "../core/batch/chunk.ts";
 import type { Counts } from "../core/batch/counts.ts";
@@ -37,7 +37,7 @@ export function viewBatch(batch: BatchSnapshot, wallMs: number): BatchView {
 }
 
 export interface FullBatchView extends BatchView {
-  /** Whose work it is. */
+  /** The owner of its work. */
   readonly tenant: string;
   readonly version: string;
   readonly key: string | null;
@@ -47,22 +47,22 @@ export interface FullBatchView extends BatchView {
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   readonly deadlineAt: string | null;
-  /** It has its turn in its lane. */
+  /** It holds its lane. */
   readonly active: boolean;
-  /** The step that it is at. */
+  /** Its current step. */
   readonly step: string;
   readonly steps: readonly StepView[];
   /** 1, and one more with every redrive. */
   readonly drive: number;
   readonly pause: PauseView | null;
-  /** Why it was taken out of its lane's queue. */
+  /** Why it was removed from its lane's queue. */
   readonly parked: EndReason | null;
   readonly cancel: CancelView | null;
-  /** Retention has removed what a redrive would need. */
+  /** Retention has removed what a redrive needs. */
   readonly pruned: boolean;
 }
 
-/** A pause and who wants it; `mode` says what happens to running items. */
+/** A pause and who requested it; `mode` says what happens to running items. */
 export interface PauseView {
   readonly scope: "batch" | "lane" | "pipeline";
   readonly name: string;
@@ -76,7 +76,7 @@ export interface CancelView {
   readonly by: string;
   readonly why: string | null;
   readonly requestedAt: string;
-  /** Since then nothing of it starts; null while workers hold chunks of it. */
+  /** Since then none of its items starts; null while workers hold chunks of it. */
   readonly acknowledgedAt: string | null;
 }
 
@@ -124,7 +124,7 @@ export function viewCancel({ cancel, endedAt }: BatchSnapshot): CancelView | nul
   };
 }
 
-/** Since it started, or how long it took. The wall clock may have jumped; never below 0. */
+/** Time since its start, or its duration. The wall clock may have jumped; never below 0. */
 export function computeElapsedMs({ startedAt, endedAt }: BatchSnapshot, wallMs: number): number {
   return startedAt === null ? 0 : Math.max(0, (endedAt ?? wallMs) - startedAt);
 }

@@ -1,4 +1,6 @@
-/** What came of a cancel: what ran, what was cancelled, and which handlers did not stop in time. */
+/**
+ * The result of a cancel: what ran, what was cancelled, and which handlers did not stop in time.
+ */
 import { isEnded } from "../core/batch/batch.ts";
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type BatchView, type CancelView, viewBatch, viewCancel } from "./batch.ts";
@@ -8,12 +10,12 @@ import { nameStep } from "./step.ts";
 export interface AbandonedChunkView {
   readonly step: string;
   readonly chunk: number;
-  /** The items whose handlers ignored the stop; null when their worker was lost with them. */
+  /** The items whose handlers ignored the stop; null when they were lost with their worker. */
   readonly items: readonly number[] | null;
 }
 
 export interface AbandonedView {
-  /** How many chunks were abandoned; `abandoned` names the first of them. */
+  /** How many chunks were abandoned; `abandoned` lists the first of them. */
   readonly abandonedChunks: number;
   readonly abandoned: readonly AbandonedChunkView[];
 }
@@ -21,7 +23,7 @@ export interface AbandonedView {
 export interface CancelledView extends BatchView, AbandonedView {
   /** It had ended before the cancel: nothing changed. */
   readonly endedBefore: boolean;
-  /** Nothing of it starts any more. */
+  /** None of its items starts any more. */
   readonly acknowledged: boolean;
   readonly cancel: CancelView | null;
 }

@@ -1,4 +1,4 @@
-/** An event or a message that was not delivered, and what was done about it. */
+/** An undelivered event or message, and what was done about it. */
 import { readGroupName } from "../core/events/reader-name.ts";
 import { formatInstant } from "../ports/clock.ts";
 import type { UndeliveredEvent } from "../ports/store/delivery-store.ts";
@@ -6,7 +6,7 @@ import type { UndeliveredEvent } from "../ports/store/delivery-store.ts";
 export interface DeliveryView {
   /** Its number: `topics retry` and `topics discard` take it. */
   readonly delivery: number;
-  /** The subscriber that it was for, or `<topic>#<group>`. */
+  /** The subscriber that it is for, or `<topic>#<group>`. */
   readonly reader: string;
   /** The id of the event or the message. */
   readonly event: string;

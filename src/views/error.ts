@@ -1,4 +1,6 @@
-/** An error. Errors are known by their shape: a pipeline may bring a second copy of the package. */
+/**
+ * An error. Errors are recognised by their shape: a pipeline may load a second copy of the package.
+ */
 import { describeError, type SluiceError } from "../core/base/errors.ts";
 import { redactText } from "../core/base/redact.ts";
 
@@ -22,7 +24,7 @@ export function isSluiceError(error: unknown): error is KnownError {
   );
 }
 
-/** `otherwise` is the hint for an error that has none of its own. */
+/** `otherwise` is the hint for an error without its own. */
 export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
   const { code, message } = describeError(error);
   if (isSluiceError(error)) {

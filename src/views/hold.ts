@@ -2,7 +2,7 @@
 import { type Act, isEnded } from "../core/batch/batch.ts";
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 
-/** What a snapshot alone can say; null when the batch can run. `ahead`: batches before it in its lane. */
+/** From a snapshot alone; null when the batch can run. `ahead`: batches before it in its lane. */
 export function describeHold(batch: BatchSnapshot, ahead: number | null): string | null {
   const { state, cancel, parked, pause, active, lane } = batch;
   if (isEnded(state)) return null;

@@ -11,11 +11,11 @@ export interface LaneView {
   readonly lane: string;
   readonly policy: LanePolicy;
   readonly pause: LanePauseView | null;
-  /** The batch that has its turn. */
+  /** The batch that holds the lane. */
   readonly holder: HolderView | null;
   /** Batches in the queue. */
   readonly waiting: number;
-  /** Batches that were taken out of it. */
+  /** Batches that were removed from it. */
   readonly parked: number;
 }
 

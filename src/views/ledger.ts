@@ -1,4 +1,4 @@
-/** Ledgers: what was written, what a verification found, what was erased. */
+/** Ledgers: what was written, the result of a verification, what was erased. */
 import { computeFingerprint, type SigningKey } from "../ledger/format/signing-key.ts";
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import { type IntactVerdict, isConclusive, type Verdict } from "../ledger/verify/verdict.ts";
@@ -49,7 +49,7 @@ export function viewPack({ id }: BatchSnapshot, output: string, verdict: Verdict
 
 export interface ErasedView {
   readonly batch: string;
-  /** Records whose details went. */
+  /** Records whose details were erased. */
   readonly erased: number;
 }
 

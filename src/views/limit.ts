@@ -1,4 +1,4 @@
-/** Limits: what operators set, what batches declare, and how much is used; and keys that are closed. */
+/** Limits: what operators set, what batches declare, and how much is used; and closed keys. */
 import { CAP_SCOPES } from "../core/limits/caps.ts";
 import {
   type LimitChange,
@@ -16,13 +16,13 @@ export interface LimitView {
   readonly kind: LimitSetting["kind"];
   readonly scope: LimitSetting["scope"];
   readonly name: string;
-  /** What counts. */
+  /** The effective value. */
   readonly value: LimitValue;
-  /** An operator's; null where the pipeline's counts. */
+  /** An operator's; null where the pipeline's applies. */
   readonly set: LimitValue | null;
   /** As the newest unfinished batch declares it. */
   readonly declared: LimitValue | null;
-  /** Of a cap: how many handler calls are taken. */
+  /** For a cap: how many handler calls are running. */
   readonly used: number | null;
 }
 
@@ -91,7 +91,7 @@ export interface LimitSetView {
   readonly name: string;
   /** Null when it was cleared. */
   readonly value: LimitValue | null;
-  /** False when it was so before. */
+  /** False when it was already so. */
   readonly changed: boolean;
 }
 
@@ -103,7 +103,7 @@ export function viewLimitSet(
   return { kind, scope, name, value, changed };
 }
 
-/** A key of a rate of which nothing starts for a while; an empty key for a rate without keys. */
+/** A closed key of a rate; an empty key for a rate without keys. */
 export interface ClosedKeyView {
   readonly rate: string;
   readonly key: string;

@@ -1,4 +1,4 @@
-/** One batch with everything that is known of it at this moment. */
+/** One batch with everything that is known about it now. */
 import type { Json } from "../core/base/canonical-json.ts";
 import { redactValue } from "../core/base/redact.ts";
 import { isEnded } from "../core/batch/batch.ts";
@@ -10,11 +10,11 @@ import { type AbandonedView, viewAbandoned } from "./cancel.ts";
 import { type ReasonView, viewReason } from "./why.ts";
 
 export interface StatusView extends FullBatchView, AbandonedView {
-  /** What it waits for; null when nothing is known. */
+  /** What it waits for; null when unknown. */
   readonly why: ReasonView | null;
   /** Batches before it in its lane. */
   readonly ahead: number;
-  /** Of the step that it is at. */
+  /** Chunk size of its current step. */
   readonly chunkSize: number;
   /** Null where the batch owns its items. */
   readonly input: unknown;
@@ -28,7 +28,7 @@ export interface EventView {
   readonly data: { readonly [name: string]: Json | undefined };
 }
 
-/** `facts`: what the batch waits for; null when the store knows nothing of it. */
+/** `facts`: what the batch waits for; null when unknown to the store. */
 export function viewStatus(
   batch: BatchSnapshot,
   events: readonly BatchEvent[],

@@ -32,7 +32,7 @@ export function describeStepTurn(batch: BatchSnapshot): string | null {
   return `step ${step + 1} of ${settings.steps.length}, ${nameStep(batch, step)}`;
 }
 
-/** Where a batch's results are, unless another step is named. */
+/** The step whose results are shown by default. */
 export function getLastStep({ settings }: BatchSnapshot): number {
   return settings.steps.length - 1;
 }

@@ -1,4 +1,4 @@
-/** The store itself: a copy of it, its upgrade, and what the doctor found. */
+/** The store itself: a copy of it, its upgrade, and the result of the doctor. */
 
 export interface CopyView {
   readonly from: string;

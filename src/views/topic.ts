@@ -3,7 +3,7 @@ import type { GroupView, TopicView as TopicFacts } from "../ports/store/topic-st
 
 export interface TopicView {
   readonly topic: string;
-  /** Messages that are kept. */
+  /** Messages in the store. */
   readonly messages: number;
   /** 0 when no message is kept. */
   readonly firstPosition: number;

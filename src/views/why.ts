@@ -2,7 +2,7 @@
 import type { Why, WhyCode } from "../core/batch/why.ts";
 import type { Explanation } from "../runtime/engine/operator.ts";
 
-/** The next few chunks that are shown: more would say the same. */
+/** How many of the next chunks are shown: more would repeat the same. */
 const NEXT_MAX = 5;
 
 export interface ReasonView {

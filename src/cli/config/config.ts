@@ -33,7 +33,7 @@ export interface Config {
   readonly busyMs: number;
   /** The file of the key that signs ledgers; null where nothing is signed. */
   readonly ledgerKey: string | null;
-  /** Somebody named it: it is not only where a key lies by default. */
+  /** True: the user named it. False: it is only the default path. */
   readonly isLedgerKeyNamed: boolean;
   readonly engine: Partial<EngineSettings>;
   /** How a worker process is watched over. */

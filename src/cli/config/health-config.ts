@@ -7,7 +7,7 @@ import type { GivenValue } from "./settings-layers.ts";
 export interface HealthConfig {
   /** Null: no pages. */
   readonly port: number | null;
-  /** Somebody chose it: then it must be free. */
+  /** The user chose it: then it must be free. */
   readonly isPortChosen: boolean;
   readonly host: string;
   readonly limits: HealthLimits;

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a file that is written has a name meanwhile that nobody can guess", async () => {
+test("a file has an unguessable name while it is written", async () => {
   const names = [nameTemporary(path), nameTemporary(path)];
   expect(new Set(names).size).toBe(2);
   for (const name of names) expect(basename(name)).toMatch(/^\.out\.jsonl\.[0-9a-z]{12,}\.tmp$/);
@@ -34,7 +34,7 @@ test("a file that is written has a name meanwhile that nobody can guess", async 
   expect(readdirSync(folder)).toEqual(["out.jsonl"]);
 });
 
-test("a link that somebody planted under that name is not followed", async () => {
+test("a planted link under that name is not followed", async () => {
   const victim = join(folder, "victim");
   writeFileSync(victim, "precious");
   vi.spyOn(systemRandom, "id").mockReturnValue("guessed");

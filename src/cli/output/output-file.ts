@@ -54,8 +54,8 @@ export class OutputFile {
 }
 
 /**
- * Nobody can guess it and plant a link there that leads elsewhere, in a folder where others may write.
- * It is opened only if it is new.
+ * An unguessable name: in a folder where others may write, they could plant a link that leads
+ * elsewhere. It is opened only if it is new.
  */
 export function nameTemporary(path: string): string {
   return join(dirname(path), `.${basename(path)}.${systemRandom.id()}.tmp`);

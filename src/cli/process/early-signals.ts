@@ -14,7 +14,7 @@ export function exitOnSignals(exitNow: (code: number) => never): void {
   for (const signal of STOP_SIGNALS) process.on(signal, end);
 }
 
-/** Somebody else listens from here on. */
+/** Another listener takes over. */
 export function leaveSignals(): void {
   if (end === null) return;
   for (const signal of STOP_SIGNALS) process.off(signal, end);

@@ -1,6 +1,7 @@
 /**
- * Under npm there is a shell between npm and the command. Told to stop, npm ends that shell, which
- * tells nobody: the command would be left behind. So it looks whether its parent is still there.
+ * Under npm there is a shell between npm and the command. When npm is stopped, it ends that shell,
+ * which does not pass the signal on: the command would be left behind. So this watches whether its
+ * parent still exists.
  */
 import type { Clock } from "../../ports/clock.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Questions of a command beside its engine, which outlasts a store that is away: whoever looks on does
+ * Store calls of a command next to its engine. The engine outlasts a store outage; these calls do
  * not give up before it.
  */
 import { type Clock, sleep } from "../../ports/clock.ts";

@@ -115,7 +115,7 @@ export class Supervisor {
     const heard = this.#listen(child, number);
     const end = await awaitEnd(child);
     this.#children.delete(child);
-    // Somebody whom it has started may hold its output open for ever.
+    // A process that it has started may keep its output open for ever.
     await Promise.race([heard, sleep(clock, OUTPUT_MS)]);
     return end;
   }

@@ -19,8 +19,8 @@ export interface NotifyParts {
 }
 
 /**
- * Makes the names known before anything is submitted. A new one begins here: whoever adds a webhook
- * to an old store does not want all that ever happened in it.
+ * Registers the readers before anything is submitted. A new reader starts now: a user who adds a
+ * webhook to an old store does not want all its past events.
  */
 export async function startNotified(store: Store, { notify }: Config): Promise<void> {
   for (const name of notify.keys()) await store.startReader(name, "now");

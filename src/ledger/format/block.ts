@@ -1,7 +1,7 @@
 /**
- * The item records of one report, as one block of lines with one root: what a settle adds to its
- * batch's chain is a single record, however many items it speaks of, and the hashing is done before
- * the transaction begins.
+ * The item records of one report, as one block of lines with one root. A settle adds a single
+ * record to its batch's chain, however many items it is about, and hashing happens before the
+ * transaction begins.
  */
 import { hash } from "node:crypto";
 import type { Json } from "../../core/base/canonical-json.ts";
@@ -23,11 +23,11 @@ export interface Block {
   readonly count: number;
   /** The root of the tree over the lines, as hex. */
   readonly root: string;
-  /** Lines as well, or empty; they can be erased, line by line or together. */
+  /** Lines as well, or empty; they can be erased, one by one or together. */
   readonly details: string;
 }
 
-/** Details with the salt that keeps them from being guessed once they are erased. */
+/** Details with a salt, so that they cannot be guessed from their hash after they are erased. */
 export interface SaltedDetails {
   readonly salt: string;
   readonly details: Json;
@@ -66,7 +66,8 @@ export class BlockBuilder {
 
 /** The root over the lines of a block, as hex. */
 export function computeBlockRoot(bytes: Uint8Array): string {
-  // A leaf's prefix stands where the line before it ended; the bytes given stay as they are.
+  // A leaf's prefix is written over the end of the line before it, in a copy; the given bytes do
+  // not change.
   const prefixed = Buffer.allocUnsafe(1 + bytes.length);
   prefixed.set(bytes, 1);
   const tree = new GrowingTree();
@@ -79,7 +80,7 @@ export function computeBlockRoot(bytes: Uint8Array): string {
   return tree.computeRoot();
 }
 
-/** The leaf hash of a line; the byte before it, its predecessor's end, is written over. */
+/** The leaf hash of a line; overwrites the byte before it, the end of its predecessor. */
 export function hashLine(buffer: Uint8Array, start: number, end: number): string {
   buffer[start - 1] = LEAF_PREFIX;
   return hash("sha256", buffer.subarray(start - 1, end), "hex");

@@ -1,23 +1,23 @@
 /**
- * Lines out of pieces of bytes, without a copy of each: a callback is told where in a buffer a line
- * lies. The byte before a line is always there and may be written over, so that the prefix of its
- * leaf can stand in front of it.
+ * Splits pieces of bytes into lines, without copying each: a callback gets the place of a line in a
+ * buffer. The byte before a line always exists and may be overwritten, so that the prefix of its
+ * leaf can be put there.
  */
 
-/** Longer lines are nobody's record: whoever reads them would have to hold them. */
+/** Longer lines cannot be records; reading one would fill the memory. */
 export const LINE_BYTES_MAX = 16 * 1024 * 1024;
 
 const NEWLINE = 10;
 const PART_BYTES = 256 * 1024;
 
-/** Answers false to end the reading. */
+/** Returns false to stop reading. */
 export type OnLine = (buffer: Buffer, start: number, end: number) => boolean;
 
 export type LinesEnd =
   | { readonly kind: "read" }
-  /** The callback ended it. */
+  /** The callback stopped. */
   | { readonly kind: "stopped" }
-  /** What follows the last newline: a whole text has nothing there. */
+  /** Bytes follow the last newline; a whole text has none. */
   | { readonly kind: "cut" }
   | { readonly kind: "too_long" };
 
@@ -26,7 +26,7 @@ export type ByteSource = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 export async function readByteLines(source: ByteSource, onLine: OnLine): Promise<LinesEnd> {
   const splitter = new LineSplitter(onLine);
   for await (const piece of source) {
-    // A whole file may come as one piece: no more than a part of it is held twice.
+    // A whole file may come as one piece: only a part of it is copied at a time.
     for (let from = 0; from < piece.length; from += PART_BYTES) {
       const end = splitter.take(piece.subarray(from, from + PART_BYTES));
       if (end !== null) return end;
@@ -49,7 +49,7 @@ class LineSplitter {
     return this.#filled > 1;
   }
 
-  /** Null: go on. */
+  /** Null: continue. */
   take(part: Uint8Array): LinesEnd | null {
     this.#append(part);
     const bytes = this.#buffer.subarray(0, this.#filled);

@@ -1,4 +1,4 @@
-/** A line that is a record of the chain. */
+/** A line with a record of the chain. */
 import { HASH_DIGITS } from "./merkle-tree.ts";
 import {
   hasMembers,

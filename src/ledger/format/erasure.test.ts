@@ -20,7 +20,7 @@ function buildBlock(): ReturnType<BlockBuilder["finish"]> {
   return builder.finish();
 }
 
-test("the details of one item are erased, those of others stay as they are", () => {
+test("erases the details of one item, and keeps those of others", () => {
   const block = buildBlock();
   const kept = eraseDetails(block, ({ key }) => key === "k0");
   const lines = block.details.split("\n");
@@ -28,14 +28,14 @@ test("the details of one item are erased, those of others stay as they are", () 
   expect(eraseDetails({ ...block, details: kept }, ({ key }) => key === "k0")).toBe(kept);
 });
 
-test("all, none, and nothing to erase", () => {
+test("erases all, none, or an empty block", () => {
   const block = buildBlock();
   expect(eraseDetails(block, () => true)).toBe("");
   expect(eraseDetails(block, () => false)).toBe(block.details);
   expect(eraseDetails({ ...block, details: "" }, () => true)).toBe("");
 });
 
-test("what does not belong to any record is erased, too", () => {
+test("also erases details that belong to no record", () => {
   const block = buildBlock();
   const strange = `{"details":1,"i":99,"salt":"${SALT}"}\nnonsense\n`;
   const kept = eraseDetails({ ...block, details: strange + block.details }, () => false);

@@ -1,13 +1,14 @@
 /**
- * Erasing what people recorded beside items' states. Only details and their salts go; the records,
- * with digests that nobody can guess any more, stay as they were signed.
+ * Erases the details that handlers recorded with items' states. Only details and their salts are
+ * removed. The records stay as they were signed, with digests from which the details can no longer
+ * be guessed.
  */
 import { readItemLine, type ItemLine } from "./item-line.ts";
 
-/** How a line of details ends: its record's place in the block, and the salt. */
+/** The end of a line of details: its record's position in the block, and the salt. */
 const LINE_END = /,"i":(\d+),"salt":"[0-9a-f]+"\}$/;
 
-/** A block's details without those of the items that are picked: what is to be kept in their place. */
+/** A block's details without those of the selected items. */
 export function eraseDetails(
   block: { readonly bytes: Uint8Array; readonly details: string },
   picks: (item: ItemLine) => boolean,
@@ -17,7 +18,7 @@ export function eraseDetails(
   const isKept = (line: string): boolean => {
     const index = LINE_END.exec(line)?.[1];
     const read = index === undefined ? undefined : readItemLine(records[Number(index)] ?? "");
-    // What cannot be told apart goes with what was asked for: erasing is what was promised.
+    // Details without a readable record are erased too: erasing was promised.
     return read?.kind === "item" && !picks(read.line);
   };
   const kept = block.details.split("\n").filter((line) => line !== "" && isKept(line));

@@ -1,10 +1,12 @@
 /**
- * An export, line by line: text that holds all of a batch's evidence and needs nothing else to be
- * checked. Every line is canonical JSON, and its kind is known from the lines before it and from how
- * it begins, so that it is written and read as a stream:
+ * An export, line by line: text with all of a batch's evidence, that can be verified on its own.
+ * Every line is canonical JSON. Its kind follows from the lines before it and from how it begins,
+ * so an export is written and read as a stream:
  *
- *   header, keys, then for each record of the chain: its body, the lines of its block if it has one,
- *   the block's details that are not erased, the signed head that covers it if there is one; and the end.
+ *   header, keys, then for each record of the chain: its body, the lines of its block if it has
+ *   one,
+ *   the block's details that are not erased, the signed head that covers it if there is one; and
+ *   the end.
  */
 import { canonicalize } from "../../core/base/canonical-json.ts";
 import { SIGNATURE_DIGITS, type Signed } from "./signing-key.ts";
@@ -34,7 +36,7 @@ export function writeEndLine(records: number, items: number): string {
   return canonicalize({ end: { records, items } });
 }
 
-/** A body with its signature out of a line of a key or a signed head; null when it is none. */
+/** The body and signature from the line of a key or a signed head; null if malformed. */
 export function readSigned(value: JsonObject, member: "key" | "head"): Signed | null {
   const { [member]: body, signature } = value;
   const isShaped =
@@ -44,16 +46,16 @@ export function readSigned(value: JsonObject, member: "key" | "head"): Signed | 
   return isShaped ? { body, signature } : null;
 }
 
-/** A record of a batch as a store keeps it, with what hangs on it. */
+/** A record of a batch as a store keeps it, with its block and signed head. */
 export interface ExportedRecord {
   readonly body: string;
-  /** The lines of its block, each with its newline, and of its details; null where it has none. */
+  /** The lines of its block, each with its newline, and of its details; null for none. */
   readonly block: { readonly bytes: Uint8Array; readonly details: string } | null;
   /** The signed head whose last record this is. */
   readonly signedHead: Signed | null;
 }
 
-/** The whole export, a piece for each record. */
+/** The whole export, one piece for each record. */
 export async function* writeExport(
   batch: string,
   keys: readonly Signed[],

@@ -1,4 +1,4 @@
-/** The example of docs/reference/ledger-format.md is an export, to both verifiers. */
+/** The example of docs/reference/ledger-format.md is a valid export for both verifiers. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { verifyNaively } from "../../../test/support/naive-verifier.ts";
@@ -12,7 +12,7 @@ const page = readFileSync(
 const pem = /-----BEGIN PUBLIC KEY-----[^`]*-----END PUBLIC KEY-----\n/.exec(page)?.[0] ?? "";
 const example = /```jsonl example\.jsonl\n([^`]*)```/.exec(page)?.[1] ?? "";
 
-test("the page's example is intact and leaves nothing to doubt", async () => {
+test("the page's example is intact and conclusive", async () => {
   const verdict = await verifyExport([Buffer.from(example)], { trusted: [pem] });
   expect(verdict).toMatchObject({ kind: "intact", batch: "b-1", records: 9, items: 3 });
   expect(isConclusive(verdict)).toBe(true);

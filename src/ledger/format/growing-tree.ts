@@ -1,20 +1,23 @@
 /**
- * A Merkle tree that only grows at its end, as the few nodes that its root is made of: the roots of
- * its largest complete subtrees, one for each bit of its size. Appending costs one hash a leaf on
- * average, and what is kept for the next time is some hundred bytes, however large the tree.
+ * A Merkle tree that only grows at its end, stored as the few nodes that its root is computed from:
+ * the roots of its largest complete subtrees, one for each bit of its size. Appending costs one
+ * hash a leaf on average, and saving it takes some hundred bytes, however large the tree.
  */
 import { hash } from "node:crypto";
 import { EMPTY_ROOT, HASH_DIGITS, hashNode } from "./merkle-tree.ts";
 
 const HASH_BYTES = HASH_DIGITS / 2;
-/** Sizes stay below 2^53: the nodes of all lower levels, and the leaf that is merged into them. */
+/** Sizes stay below 2^53: one node for each level, and the leaf that is being merged. */
 const NODES_MAX = 54;
 const NODE_PREFIX = 1;
 
 export class GrowingTree {
   /** The nodes one after the other, with room for a prefix before the first. */
   readonly #bytes = Buffer.alloc(1 + NODES_MAX * HASH_BYTES);
-  /** Two neighbours with the byte before them, where their prefix goes: what a merge hashes. */
+  /**
+   * Two neighbours with the byte before them, where their prefix goes: the bytes that a merge
+   * hashes.
+   */
   readonly #pairs: readonly Buffer[] = Array.from({ length: NODES_MAX - 1 }, (_, node) =>
     this.#bytes.subarray(node * HASH_BYTES, 1 + (node + 2) * HASH_BYTES),
   );
@@ -25,11 +28,11 @@ export class GrowingTree {
     return this.#size;
   }
 
-  /** Takes a leaf's hash. */
+  /** Appends a leaf's hash. */
   append(leaf: string): void {
     decodeHash(leaf, this.#bytes, 1 + this.#nodes * HASH_BYTES);
     this.#nodes++;
-    // As a counter carries: each one at the size's end is a subtree that is complete now.
+    // Like a binary counter: each carry completes a subtree.
     for (let size = this.#size; size % 2 === 1; size = Math.floor(size / 2)) this.#merge();
     this.#size++;
   }
@@ -46,12 +49,12 @@ export class GrowingTree {
     this.#size = 0;
   }
 
-  /** Its nodes, the largest subtree's first: with the size, all that is needed to go on. */
+  /** Its nodes, the largest subtree's first: with the size, all that is needed to continue. */
   save(): string {
     return this.#bytes.toString("hex", 1, 1 + this.#nodes * HASH_BYTES);
   }
 
-  /** Null when the text is not what a tree of this size is saved as. */
+  /** Null when the text was not saved from a tree of this size. */
   static restore(size: number, saved: string): GrowingTree | null {
     const isSize = Number.isSafeInteger(size) && size >= 0;
     const nodes = isSize ? countOnes(size) : 0;
@@ -68,7 +71,10 @@ export class GrowingTree {
     return this.#bytes.toString("hex", 1 + node * HASH_BYTES, 1 + (node + 1) * HASH_BYTES);
   }
 
-  /** The last two nodes become one. Nothing is copied: they are neighbours, and lend a byte. */
+  /**
+   * Merges the last two nodes. Nothing is copied: they are neighbours, and the byte before them is
+   * free.
+   */
   #merge(): void {
     const left = this.#nodes - 2;
     const prefix = left * HASH_BYTES;
@@ -84,7 +90,7 @@ export class GrowingTree {
 const DIGITS = new Uint8Array(128);
 for (const [value, digit] of Buffer.from("0123456789abcdef").entries()) DIGITS[digit] = value;
 
-/** As `Buffer.write` does, without its cost of a call for so few bytes. */
+/** Like `Buffer.write`, without its cost per call for so few bytes. */
 function decodeHash(hex: string, bytes: Uint8Array, at: number): void {
   for (let i = 0; i < HASH_BYTES; i++) {
     const high = DIGITS[hex.charCodeAt(2 * i)] as number;

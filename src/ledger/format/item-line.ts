@@ -1,6 +1,6 @@
 /**
- * What an item record must look like, read the plain way. The verifier's scanner (item-scanner.ts)
- * accepts exactly the same lines without making an object of each; this one says what is wrong.
+ * Checks an item record in the simple way. The verifier's scanner (item-scanner.ts) accepts exactly
+ * the same lines without making an object of each; this one can explain what is wrong.
  */
 import { HASH_DIGITS } from "./merkle-tree.ts";
 import { hasMembers, isCount, isHex, isInstant, parseCanonical } from "./strict-json.ts";

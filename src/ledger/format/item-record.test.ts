@@ -38,7 +38,7 @@ const facts: fc.Arbitrary<ItemRecordFacts> = fc.record({
 });
 
 describe("a record of an item", () => {
-  test("is written as the canonical writer would, whatever it says", () => {
+  test("is written like the canonical writer does, whatever its content", () => {
     fc.assert(
       fc.property(place, fc.array(facts, { maxLength: 5 }), orNull(hex), (where, all, details) => {
         const writer = new ItemRecordWriter(where);
@@ -62,7 +62,7 @@ describe("a record of an item", () => {
     );
   });
 
-  test("mends text that is not well-formed, as it must always be written", () => {
+  test("replaces ill-formed text, so that it can always be written", () => {
     const writer = new ItemRecordWriter({ batch: "b-1", lane: "l\ud800", step: 0, worker: 1 });
     const fact = { atMs: 0, item: 0, state: "A", attempt: 1, drive: 1, content: null };
     const line = writer.write({ ...fact, key: "k\udc00" }, null);
@@ -116,7 +116,7 @@ describe("a block", () => {
     expect(details).toBe("");
   });
 
-  test("keeps details apart, and only their salted digest in the record", () => {
+  test("keeps details separate, with only their salted digest in the record", () => {
     const builder = new BlockBuilder(where);
     const salt = "0123456789abcdef0123456789abcdef";
     builder.add(fact(0), null);

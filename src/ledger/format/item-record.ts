@@ -1,18 +1,18 @@
 /**
- * One line about one item: a state that it came to, when, by whom. Lines are canonical JSON, and are
- * written for every state of every item, so they are put together from parts that are ready rather
- * than by the general writer; a test holds both against each other.
+ * One line about one item: a state that it reached, when, and by which worker. Lines are canonical
+ * JSON. They are written for every state of every item, so they are composed from prepared parts
+ * rather than by the general writer; a test compares both.
  */
 import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 
 /**
- * The engine's own word, for an item that comes to its outcome without having recorded anything: so
- * every item is in the ledger with its key and its content. Those of pipelines are in capitals.
+ * The engine's own state for an item that reached its outcome without a recorded state: so every
+ * item is in the ledger with its key and its content. States of pipelines are in capitals.
  */
 export const SEEN = "seen";
 
-/** What all records of a chunk have in common. */
+/** The fields that all records of a chunk share. */
 export interface ItemRecordPlace {
   readonly batch: string;
   readonly lane: string;
@@ -25,9 +25,9 @@ export interface ItemRecordFacts {
   readonly atMs: number;
   readonly item: number;
   readonly key: string | null;
-  /** One of the pipeline's own, or `SEEN`. */
+  /** A state of the pipeline, or `SEEN`. */
   readonly state: string;
-  /** Which attempt of its drive; 0 when it never started. */
+  /** The attempt within its drive; 0 when it never started. */
   readonly attempt: number;
   readonly drive: number;
   /** SHA-256 of the item's canonical JSON, as hex; null when it was not read. */
@@ -35,8 +35,8 @@ export interface ItemRecordFacts {
 }
 
 /**
- * Writes the records of one chunk. Text that is not well-formed is mended: a record can always be
- * written, and its bytes can always be read again.
+ * Writes the records of one chunk. Ill-formed text is replaced: a record can always be written, and
+ * its bytes can always be read again.
  */
 export class ItemRecordWriter {
   readonly #afterAttempt: string;
@@ -51,7 +51,7 @@ export class ItemRecordWriter {
     this.#end = `,"step":${step},"v":1,"worker":${worker}}`;
   }
 
-  /** The line, without its end. `details` is what `digestDetails` gives; null when there are none. */
+  /** The line, without its end. `details` is the result of `digestDetails`; null for none. */
   write(facts: ItemRecordFacts, details: string | null): string {
     const { atMs, item, key, state, attempt, drive, content } = facts;
     if (atMs !== this.#atMs) {
@@ -68,14 +68,16 @@ export class ItemRecordWriter {
   }
 }
 
-/** Text that JSON writes as it is, which most keys are. */
+/** Text that JSON writes without escapes, as most keys are. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 function quote(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text.toWellFormed());
 }
 
-/** What an item's details are in its record: salted, so that erased ones cannot be guessed. */
+/**
+ * The digest of an item's details for its record: salted, so that erased details cannot be guessed.
+ */
 export function digestDetails(salt: string, details: Json): string {
   return hash("sha256", Buffer.concat([Buffer.from(salt, "hex"), encode(details)]), "hex");
 }
@@ -87,7 +89,10 @@ function encode(details: Json): Buffer {
 /** Bytes of a salt; written as twice as many hex digits. */
 export const SALT_BYTES = 16;
 
-/** Details and their salt as they are kept apart from the chain, a line for each record that has some. */
+/**
+ * Details and their salt as they are stored next to the chain, one line for each record with
+ * details.
+ */
 export function writeDetailsLine(index: number, salt: string, details: Json): string {
   return canonicalize({ details, i: index, salt });
 }

@@ -1,17 +1,17 @@
 /**
- * What a record of the chain says of a chunk's items, read as if somebody had forged it: which of them
- * succeeded, were skipped or failed, which attempts ended badly, which went back to work; and the
- * block of what handlers recorded before that.
+ * What a record of the chain says about a chunk's items, read as if it were forged: which items
+ * succeeded, were skipped or failed, which attempts failed, which were redriven, and the block that
+ * handlers recorded before that.
  */
 import { ITEMS_RECORDED } from "../../core/batch/batch.ts";
 import type { ChainLine } from "./chain-line.ts";
 import { HASH_DIGITS } from "./merkle-tree.ts";
 import { hasMembers, isCount, isHex, isJsonObject, type JsonObject } from "./strict-json.ts";
 
-/** Items of a step from the first to the last of them. */
+/** Items of a step from the first to the last, inclusive. */
 export type Range = readonly [first: number, last: number];
 
-/** An attempt that ended badly. */
+/** A failed attempt. */
 export interface BadTry {
   readonly item: number;
   readonly key: string | null;
@@ -22,9 +22,9 @@ export interface BadTry {
   readonly class: string | null;
 }
 
-/** The block that hangs on a record. */
+/** The block of a record. */
 export interface BlockHeader {
-  /** Under its lease, from 1. */
+  /** Its number within its lease, from 1. */
   readonly number: number;
   readonly count: number;
   readonly root: string;
@@ -40,10 +40,10 @@ export interface ItemsChange {
   readonly skipped: readonly Range[];
   readonly failed: readonly BadTry[];
   readonly retried: readonly BadTry[];
-  /** Failures that go back to work, in this drive. */
+  /** Failed items that are redriven, in this drive. */
   readonly redriven: readonly Range[];
   readonly drive: number | null;
-  /** Why the engine changed the chunk by itself; null when its worker reported. */
+  /** Why the engine itself changed the chunk; null when its worker reported. */
   readonly cause: "lost" | "stalled" | null;
   readonly block: BlockHeader | null;
 }
@@ -69,7 +69,7 @@ const CHUNK_ITEMS_MAX = 1_000_000;
 const BLOCK_LINES_MAX = 10_000;
 const RANGE = /^(0|[1-9]\d{0,15})(?:-([1-9]\d{0,15}))?$/;
 
-/** Undefined for a record of another type; null for one that says what none can. */
+/** Undefined for a record of another type; null for an impossible one. */
 export function readItemsChange({ type, data }: ChainLine): ItemsChange | null | undefined {
   if (type !== ITEMS_RECORDED) return undefined;
   const { worker, cause, drive, block } = data;
@@ -90,7 +90,7 @@ export function readItemsChange({ type, data }: ChainLine): ItemsChange | null |
     (block === undefined ||
       (isBlockHeader(block) && worker !== undefined && cause === undefined)) &&
     (drive === undefined ? redriven.length === 0 : isCount(drive) && redriven.length > 0) &&
-    // What goes back to work is said for itself, and nothing at all is not said.
+    // A redrive stands alone, and an empty change is impossible.
     (drive === undefined) === (hasOutcomes || cause !== undefined || block !== undefined);
   if (!isShaped) return null;
   const none = { worker: null, cause: null, drive: null, block: null };
@@ -119,7 +119,7 @@ function isBlockHeader(value: unknown): boolean {
   );
 }
 
-/** `0-999,1003`: rising, with something between any two; null when it is not written so. */
+/** `0-999,1003`: rising, with a gap between any two; null for any other form. */
 function readRanges(text: unknown): Range[] | null {
   if (text === undefined) return [];
   if (typeof text !== "string") return null;

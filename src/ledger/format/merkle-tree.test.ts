@@ -12,7 +12,7 @@ import {
   isIncluded,
 } from "./merkle-tree.ts";
 
-/** The inputs that the implementations of Certificate Transparency share, and the roots over them. */
+/** The test inputs that implementations of Certificate Transparency share, and their roots. */
 const INPUTS = [
   "",
   "00",
@@ -38,7 +38,7 @@ const leaf = (index: number): string => hashLeaf(Buffer.from(`leaf ${index}`));
 const leavesUpTo = (size: number): string[] => Array.from({ length: size }, (_, at) => leaf(at));
 const SIZES = Array.from({ length: 71 }, (_, size) => size);
 
-/** As the RFC defines it, by recursion on slices. */
+/** The RFC's definition: recursion on slices. */
 function defineRoot(leaves: readonly string[]): string {
   if (leaves.length === 0) return EMPTY_ROOT;
   if (leaves.length === 1) return leaves[0]!;
@@ -75,7 +75,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     ]);
   });
 
-  test("grows leaf by leaf to the same roots, also after it was saved and restored", () => {
+  test("grows leaf by leaf to the same roots, also after a save and a restore", () => {
     let tree = new GrowingTree();
     for (const size of SIZES) {
       expect(tree.computeRoot()).toBe(defineRoot(leavesUpTo(size)));
@@ -85,7 +85,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     }
   });
 
-  test("proves each leaf of each size, and no other leaf, place, size or root", () => {
+  test("proves each leaf of each size, and no other leaf, position, size or root", () => {
     for (const size of SIZES.slice(1)) {
       const leaves = leavesUpTo(size);
       const root = computeRoot(leaves);
@@ -103,7 +103,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     }
   });
 
-  test("proves for each two sizes that the larger goes on from the smaller", () => {
+  test("proves for any two sizes that the larger tree extends the smaller", () => {
     const all = leavesUpTo(70);
     const roots = SIZES.map((size) => computeRoot(all.slice(0, size)));
     for (const to of SIZES.slice(1)) {
@@ -121,7 +121,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     }
   });
 
-  test("a tree that was shortened, or is empty, is consistent with nothing", () => {
+  test("a shortened or empty tree is consistent with nothing", () => {
     const older = { size: 3, root: computeRoot(leavesUpTo(3)) };
     const newer = { size: 2, root: computeRoot(leavesUpTo(2)) };
     expect(isConsistent(older, newer, [])).toBe(false);
@@ -147,7 +147,7 @@ describe("the Merkle tree (RFC 6962)", () => {
     );
   });
 
-  test("refuses to go on from what does not fit its size", () => {
+  test("refuses to restore nodes that do not fit the size", () => {
     const tree = new GrowingTree();
     tree.append(leaf(0));
     for (const [size, saved] of [

@@ -1,8 +1,8 @@
 /**
- * The Merkle tree of RFC 6962 and RFC 9162: a leaf is SHA-256(0x00 || bytes), a node
- * SHA-256(0x01 || left || right), and the left half is always the largest power of two that fits.
- * The two prefixes keep a node from being passed off as a leaf. Hashes are lower-case hex, as in the
- * chain: the platform makes them quicker than bytes.
+ * The Merkle tree of RFC 6962 and RFC 9162: a leaf is SHA-256(0x00 || bytes), a node SHA-256(0x01
+ * || left || right), and the left half is always the largest power of two that fits. The two
+ * prefixes keep a node from being passed off as a leaf. Hashes are lower-case hex, as in the chain:
+ * the platform makes them faster than bytes.
  */
 import { hash } from "node:crypto";
 
@@ -13,7 +13,7 @@ const NODE = "01";
 /** The root of a tree without leaves: SHA-256 of nothing. */
 export const EMPTY_ROOT = hash("sha256", "", "hex");
 
-/** Of bytes, or of the UTF-8 of a text: a record's body, or an item's line without its newline. */
+/** For bytes, or the UTF-8 of a text: a record's body, or an item's line without its newline. */
 export function hashLeaf(content: Uint8Array | string): string {
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   return hash("sha256", Buffer.concat([LEAF, bytes]), "hex");
@@ -45,12 +45,12 @@ export function computeInclusionPath(leaves: readonly string[], index: number): 
   return path.reverse();
 }
 
-/** What shows that the tree over all leaves begins with the one over the first `size` of them. */
+/** Proves that the tree over all leaves begins with the tree over the first `size` of them. */
 export function computeConsistencyPath(leaves: readonly string[], size: number): string[] {
   const path: string[] = [];
   let start = 0;
   let end = leaves.length;
-  // Whoever checks knows the old root already; it is left out where it is a node of the new tree.
+  // The verifier already knows the old root, so it is left out where it is a node of the new tree.
   let isOldRoot = true;
   while (size !== end) {
     const middle = start + splitOf(end - start);
@@ -67,7 +67,7 @@ export function computeConsistencyPath(leaves: readonly string[], size: number):
   return path.reverse();
 }
 
-/** RFC 9162, 2.1.3.2. Sizes may be any whole number: no operators that cut to 32 bits. */
+/** RFC 9162, 2.1.3.2. Sizes may be any whole number, so no 32-bit operators. */
 export function isIncluded(
   leaf: string,
   place: { readonly index: number; readonly size: number },

@@ -1,6 +1,6 @@
 /**
- * A signed head: the root of the tree over a batch's records so far, signed. It names the last record's
- * hash and the signed head before it, so that none can be left out between two others.
+ * A signed head: the signed root of the tree over a batch's records so far. It contains the last
+ * record's hash and the previous signed head, so that none can be left out between two others.
  */
 import { hash } from "node:crypto";
 import { canonicalize } from "../../core/base/canonical-json.ts";
@@ -12,7 +12,7 @@ import { hasMembers, isCount, isHex, isInstant, parseCanonical } from "./strict-
 
 const VERSION = 1;
 
-/** What the first signed head of a batch names as its predecessor. */
+/** The predecessor of a batch's first signed head. */
 export const FIRST_HEAD_PREV = CHAIN_START.hash;
 
 export interface SignedHead {
@@ -58,7 +58,7 @@ export function hashSignedHead(body: string): string {
   return hash("sha256", body, "hex");
 }
 
-/** Null when the text is no signed head, in any detail. */
+/** Null when the text is not a valid signed head. */
 export function parseSignedHead(body: string): SignedHead | null {
   const parsed = parseCanonical(body);
   if (parsed.kind === "refused") return null;

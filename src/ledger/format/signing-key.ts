@@ -1,7 +1,7 @@
 /**
- * Ed25519 keys by which signed heads are signed, and the statements that introduce them: the first key
- * speaks for itself, every later one is signed by the one before it. Who trusts the first trusts all
- * that follow from it.
+ * Ed25519 keys that sign heads, and the statements that introduce them: the first key signs its own
+ * statement, every later one is signed by the key before it. A reader who trusts the first key
+ * trusts all that follow from it.
  */
 import {
   createPublicKey,
@@ -13,12 +13,14 @@ import {
 } from "node:crypto";
 import { canonicalize } from "../../core/base/canonical-json.ts";
 
-/** Digits of a key's id: the beginning of its fingerprint, which is SHA-256 of its SPKI DER. */
+/**
+ * Length of a key's id in hex digits: the start of its fingerprint, the SHA-256 of its SPKI DER.
+ */
 export const KEY_ID_DIGITS = 16;
 export const SIGNATURE_DIGITS = 128;
 const VERSION = 1;
 
-/** What is signed begins with its purpose, so that no signature serves for anything else. */
+/** Signed bytes begin with their purpose, so that a signature is valid for nothing else. */
 export type Purpose = "sluice-signed-head" | "sluice-key";
 
 export interface SigningKey {
@@ -60,7 +62,7 @@ export function isSigned(publicKey: KeyObject, purpose: Purpose, signed: Signed)
   return verify(null, bytes, publicKey, Buffer.from(signed.signature, "hex"));
 }
 
-/** Introduces a key: by itself, or by the key that it takes the place of. */
+/** Introduces a key: signed by itself, or by the key that it replaces. */
 export function introduceKey(key: SigningKey, by: SigningKey | null, at: string): Signed {
   const body = canonicalize({
     v: VERSION,
@@ -72,12 +74,12 @@ export function introduceKey(key: SigningKey, by: SigningKey | null, at: string)
   return signText(by ?? key, "sluice-key", body);
 }
 
-/** The id of the key that a statement of ours introduces. */
+/** The id of the key that one of our own statements introduces. */
 export function readKeyId({ body }: Signed): string {
   return (JSON.parse(body) as { readonly key: string }).key;
 }
 
-/** Null when these bytes are no Ed25519 key. */
+/** Null when these bytes are not an Ed25519 key. */
 export function readPublicKey(
   from: { readonly spki: string } | { readonly pem: string },
 ): KeyObject | null {
@@ -92,7 +94,7 @@ export function readPublicKey(
   }
 }
 
-/** Whether these bytes are the one spelling of the key: DER allows others. */
+/** Whether these bytes are the canonical encoding of the key: DER allows others. */
 export function isExactSpki(key: KeyObject, spki: string): boolean {
   return exportSpki(key).toString("hex") === spki;
 }

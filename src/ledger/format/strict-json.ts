@@ -1,7 +1,7 @@
 /**
- * Reading JSON that somebody may have forged. A text counts only if it is the canonical spelling of
- * what it says: then no key can be there twice, no number be written in two ways, and what a reader
- * understands is what was hashed. Problems are answered in words, never thrown.
+ * Reads JSON that may be forged. A text is accepted only in its canonical form: then no key can
+ * occur twice, no number can be written in two ways, and a reader understands exactly what was
+ * hashed. Problems are returned as text, never thrown.
  */
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 
@@ -34,7 +34,7 @@ function isCanonical(text: string, value: JsonObject): boolean {
   try {
     return canonicalize(value as Json) === text;
   } catch {
-    // Too deep, or with half a character: nothing that was ever written.
+    // Too deep, or with a lone surrogate: such text was never written.
     return false;
   }
 }
@@ -43,7 +43,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether an object has exactly these members; those with a question mark may be missing. */
+/** Whether an object has exactly these members; those with a question mark are optional. */
 export function hasMembers(value: JsonObject, members: readonly string[]): boolean {
   const required = members.filter((name) => !name.endsWith("?"));
   const known = members.map((name) => name.replace(/\?$/, ""));
@@ -64,7 +64,7 @@ export function isHex(value: unknown, digits: number): value is string {
 
 const SHOWN_CHARS_MAX = 80;
 
-/** Something of a forged text in a message: whatever it is, it is short, on one line and no code. */
+/** A part of a forged text for a message: always short, on one line and harmless. */
 export function show(value: unknown): string {
   const text = JSON.stringify(value) ?? "nothing";
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;

@@ -35,7 +35,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the key file", () => {
-  test("is made on first use for its owner alone, and is the same ever after", () => {
+  test("is created on first use, readable by its owner only, and stays the same", () => {
     const first = openKeyFile(path, AT);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, "utf8")).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
@@ -47,7 +47,7 @@ describe("the key file", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["ledger.key", "ledger.key.statements"]);
   });
 
-  test("that others may read is refused, with the remedy", () => {
+  test("that others may read is refused, with a hint", () => {
     openKeyFile(path, AT);
     chmodSync(path, 0o640);
     expect(() => openKeyFile(path, AT)).toThrow(refusedWith("LEDGER_KEY_FILE"));
@@ -65,7 +65,7 @@ describe("the key file", () => {
     }
   });
 
-  test("is not made by who only reads it", () => {
+  test("is not created by a read", () => {
     expect(() => readKeyFile(path)).toThrow(refusedWith("LEDGER_KEY_FILE"));
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -93,7 +93,7 @@ describe("the key file", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["ledger.key", "ledger.key.statements"]);
   });
 
-  test("lets nobody else write its statements, whatever the umask would allow", () => {
+  test("has statements that only its owner can write, whatever the umask", () => {
     const before = process.umask(0);
     try {
       openKeyFile(path, AT);
@@ -103,7 +103,7 @@ describe("the key file", () => {
     expect(statSync(`${path}.statements`).mode & 0o777).toBe(0o644);
   });
 
-  test("that cannot be made says why and what to do", () => {
+  test("that cannot be created gives the reason and a hint", () => {
     expect(() => openKeyFile(join(folder, "missing", "ledger.key"), AT)).toThrow(
       expect.objectContaining({
         name: "SluiceError",
@@ -114,7 +114,7 @@ describe("the key file", () => {
     );
   });
 
-  test("is made once by processes that begin at the same moment", async () => {
+  test("is created once by processes that start at the same moment", async () => {
     const module = new URL("./key-file.ts", import.meta.url).href;
     const script = `const { openKeyFile } = await import(${JSON.stringify(module)});
       process.stdout.write(openKeyFile(${JSON.stringify(path)}, "${AT}").key.id);`;
@@ -135,7 +135,7 @@ describe("the key file", () => {
   }, 30_000);
 });
 
-/** The last digit of a signature as another one. */
+/** Returns a different last digit of a signature. */
 function flipDigit(digit: string): string {
   return digit === "0" ? "1" : "0";
 }
@@ -148,7 +148,7 @@ describe("a key file that is a link", () => {
     symlinkSync(target, path);
   });
 
-  test("stays one when the key is replaced, and what it leads to has the new key", () => {
+  test("stays a link when the key is rotated, and its target has the new key", () => {
     const first = openKeyFile(target, AT);
     expect(openKeyFile(path, AT).key.id).toBe(first.key.id);
     const { keyFile, oldPath } = rotateKeyFile(path, AT, { keepOld: true });
@@ -159,7 +159,7 @@ describe("a key file that is a link", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["ledger.key", "safe"]);
   });
 
-  test("that leads nowhere is refused with the remedy, and nothing is made", () => {
+  test("that leads nowhere is refused with a hint, and nothing is created", () => {
     const refused = expect.objectContaining({
       code: "LEDGER_KEY",
       message: expect.stringContaining(target) as string,
@@ -173,8 +173,8 @@ describe("a key file that is a link", () => {
   });
 });
 
-describe("a new key in the place of the old one", () => {
-  test("comes after a crash that left a copy of the old one behind", () => {
+describe("a rotated key", () => {
+  test("is completed after a crash that left a copy of the old key", () => {
     const first = openKeyFile(path, AT);
     const copy = `${path}.${first.key.id}`;
     copyFileSync(path, copy);
@@ -184,7 +184,7 @@ describe("a new key in the place of the old one", () => {
     expect(keyFile.statements.map(readKeyId)).toEqual([first.key.id, keyFile.key.id]);
   });
 
-  test("does not come over another file in the place of the old one's copy, and says nothing", () => {
+  test("does not overwrite another file at the place of the old key's copy, and shows no content of it", () => {
     const { key } = openKeyFile(path, AT);
     const copy = `${path}.${key.id}`;
     writeFileSync(copy, "something else", { mode: 0o600 });
@@ -202,7 +202,7 @@ describe("a new key in the place of the old one", () => {
     expect(readdirSync(folder)).toHaveLength(3);
   });
 
-  test("does not keep an old one that others may read", () => {
+  test("is refused if others may read the old key", () => {
     const { key } = openKeyFile(path, AT);
     copyFileSync(path, `${path}.${key.id}`);
     chmodSync(`${path}.${key.id}`, 0o644);
@@ -210,7 +210,7 @@ describe("a new key in the place of the old one", () => {
     expect(rotate).toThrow(refusedWith("LEDGER_KEY_FILE"));
   });
 
-  test("is stated on a line of its own, also where the last line has no end", () => {
+  test("has its own line of statement, also if the last line has no end", () => {
     const { key } = openKeyFile(path, AT);
     const file = `${path}.statements`;
     writeFileSync(file, readFileSync(file, "utf8").trimEnd());
@@ -218,7 +218,7 @@ describe("a new key in the place of the old one", () => {
     expect(openKeyFile(path, AT).statements.map(readKeyId)).toEqual([key.id, keyFile.key.id]);
   });
 
-  test("is introduced by it, and the old one is kept beside it or dropped", () => {
+  test("is introduced by the old key, which is kept beside it or dropped", () => {
     const first = openKeyFile(path, AT);
     const second = rotateKeyFile(path, AT, { keepOld: true });
     expect(second.keyFile.key.id).not.toBe(first.key.id);
@@ -233,7 +233,7 @@ describe("a new key in the place of the old one", () => {
     expect(third.keyFile.statements).toHaveLength(3);
   });
 
-  test("signs what a reader accepts who trusts the first alone", async () => {
+  test("makes signatures that a reader accepts who trusts only the first key", async () => {
     const first = openKeyFile(path, AT);
     rotateKeyFile(path, AT, { keepOld: false });
     const { keyFile } = rotateKeyFile(path, AT, { keepOld: false });

@@ -1,8 +1,9 @@
 /**
- * The signing key as a file: made on first use, readable by its owner alone. Beside it lies a file of
- * statements, which is public and goes into every export: how each key came to follow the one before.
- * It is checked whenever it is read, as one bad statement would make every later export a broken one.
- * Links are followed first, so that all names of a key have one file and one list of statements.
+ * The signing key as a file: created on first use, readable by its owner only. Beside it is a
+ * public file of statements, which goes into every export: each statement introduces a key, signed
+ * by the key before. It is checked whenever it is read, because one bad statement would break every
+ * later export. Links are resolved first, so that all names of a key have one file and one list of
+ * statements.
  */
 import { createPrivateKey } from "node:crypto";
 import {
@@ -44,24 +45,26 @@ const NEWLINE = 10;
 
 export interface KeyFile {
   readonly key: SigningKey;
-  /** How it and its predecessors were introduced, the first first. */
+  /** How it and its predecessors were introduced, the first one first. */
   readonly statements: readonly Signed[];
 }
 
-/** Reads the key, and makes one where there is none. `at` is the time of day, for its statement. */
+/**
+ * Reads the key, and creates one if there is none. `at` is the wall-clock time, for its statement.
+ */
 export function openKeyFile(path: string, at: string): KeyFile {
   return useKeyFile(path, (file) => {
     if (!existsSync(file)) createKeyFile(file);
     const { key, ring, statements } = readBoth(file);
     if (ring.find(key.id) !== undefined) return { key, statements };
-    // A new key, or one that somebody brought along.
+    // A new key, or one that the user brought.
     const statement = introduceKey(key, null, at);
     appendStatement(file, statement);
     return { key, statements: [...statements, statement] };
   });
 }
 
-/** As `openKeyFile`, without making one. */
+/** Like `openKeyFile`, without creating one. */
 export function readKeyFile(path: string): KeyFile {
   const { key, statements } = useKeyFile(path, readBoth);
   return { key, statements };
@@ -69,15 +72,15 @@ export function readKeyFile(path: string): KeyFile {
 
 export interface Rotation {
   readonly keyFile: KeyFile;
-  /** Where the old key lies now; null when it was dropped. */
+  /** Where the old key is now; null when it was dropped. */
   readonly oldPath: string | null;
 }
 
 /**
- * Puts a new key in the place of the old one, which introduces it. That retires nothing: whoever
- * trusts the old key goes on trusting what it signs. The statement is on disk before the key is: one
- * that was never used does no harm, a key that nobody introduced would. It can be done again after a
- * crash anywhere in it.
+ * Replaces the old key by a new one, which the old key introduces. That revokes nothing: readers
+ * that trust the old key still accept what it signs. The statement is on disk before the key: an
+ * unused statement does no harm, but a key without one would. It can be repeated after a crash at
+ * any point.
  */
 export function rotateKeyFile(
   path: string,
@@ -102,7 +105,7 @@ export function rotateKeyFile(
   });
 }
 
-/** A rotation that was cut short has left it there already: then it is the same. */
+/** An interrupted rotation may have left it there already; then the content is the same. */
 function keepOldKey(path: string, oldPath: string): void {
   try {
     putInPlace(path, oldPath);
@@ -115,7 +118,7 @@ function keepOldKey(path: string, oldPath: string): void {
   }
 }
 
-/** Follows links, and puts what the system says into an error of ours. */
+/** Resolves links, and turns system errors into ours. */
 function useKeyFile<T>(path: string, use: (file: string) => T): T {
   try {
     return use(followLink(path));
@@ -124,7 +127,7 @@ function useKeyFile<T>(path: string, use: (file: string) => T): T {
     const { message } = cause as Error;
     throw new SluiceError("LEDGER_KEY_FILE", `the key ${path} cannot be used: ${message}`, {
       hint: "Check that its folder exists and that this user may read and write there, and the free space.",
-      // Whoever signs in the background tries again, as it did before this had a name.
+      // A background signer retries these errors as before.
       retryable: classifyPortError(cause) !== "fatal",
       cause,
     });
@@ -157,13 +160,13 @@ function createKeyFile(path: string): void {
   }
 }
 
-/** Whole or not at all, and never over another one. */
+/** Completely or not at all, and never over an existing file. */
 function putInPlace(fresh: string, path: string): void {
   try {
     linkSync(fresh, path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Some file systems know no second names.
+    // Some file systems do not support hard links.
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP") throw error;
     copyFileSync(fresh, path, constants.COPYFILE_EXCL);
   }
@@ -187,14 +190,14 @@ function readKey(path: string): SigningKey {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return toSigningKey(key);
   } catch {
-    // Said below: what the platform says about it may hold some of it.
+    // Reported below: the platform's message may contain parts of the key.
   }
   throw new SluiceError("LEDGER_KEY", `${path} is not an Ed25519 private key`, {
     hint: "It must be PKCS#8 PEM, as it was made by Sluice. Restore it, or move it away and begin with a new one.",
   });
 }
 
-/** The mode is asked of the very file that is read. */
+/** Checks the mode of the very file that it reads. */
 function readPrivately(path: string): string {
   const file = openSync(path, "r");
   try {
@@ -229,7 +232,7 @@ function appendStatement(path: string, statement: Signed): void {
   }
 }
 
-/** Whoever edited it may have left the last line without its end. */
+/** An editor may have left the last line without its end. */
 function endsWithLine(file: number): boolean {
   const { size } = fstatSync(file);
   if (size === 0) return true;
@@ -239,7 +242,7 @@ function endsWithLine(file: number): boolean {
 }
 
 interface KeyWithRing extends KeyFile {
-  /** Of all that the statements introduce. */
+  /** All keys that the statements introduce. */
   readonly ring: KeyRing;
 }
 

@@ -3,7 +3,7 @@ import type { SluiceError } from "../../core/base/errors.ts";
 import { KeyRing } from "./key-ring.ts";
 import { makeKey } from "../format/signing-key.ts";
 
-/** The message and hint by which it is refused. */
+/** The message and hint of the refusal. */
 function readRefusal(trusted: string): string {
   let told = "";
   const refuse = (): KeyRing => new KeyRing([trusted]);
@@ -16,7 +16,7 @@ function readRefusal(trusted: string): string {
   return told;
 }
 
-describe("a trusted key that is none", () => {
+describe("an invalid trusted key", () => {
   const pem = String(makeKey().export({ type: "pkcs8", format: "pem" }));
   const [head = "", body = ""] = pem.split("\n");
 
@@ -28,16 +28,16 @@ describe("a trusted key that is none", () => {
     ["on one line", `${head}${body.slice(4)}`],
     ["on one line with blanks", `${head} ${body} -----END`],
     ["behind something else", `key: ${pem.replace("M", "")}`],
-  ])("a private key %s is refused, and nothing that is secret in it is told", (_, damaged) => {
+  ])("a private key %s is refused, without showing its secret part", (_, damaged) => {
     const told = readRefusal(damaged);
-    // The first 22 digits say that it is an Ed25519 key, and are the same in all.
+    // The first 22 digits are the same in all Ed25519 keys.
     const secret = body.slice(22);
     for (let at = 0; at + 6 <= secret.length; at++) {
       expect(told).not.toContain(secret.slice(at, at + 6));
     }
   });
 
-  test("what looks like a name is told, as far as it is needed to find it", () => {
+  test("a text that looks like a name is shown, in part", () => {
     expect(readRefusal("missing.pem")).toContain('"missing.pem"');
     const long = readRefusal("0123456789abcdef".repeat(5));
     expect(long).toContain('"0123456789abcdef0123…"');

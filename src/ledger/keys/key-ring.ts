@@ -1,6 +1,6 @@
 /**
- * The keys that a reader of an export knows: those that were named from outside, and those that
- * statements in the export introduce. Only the former are trusted, and what is chained to them.
+ * The keys that a reader of an export knows: those that the reader named, and those that statements
+ * in the export introduce. Only the named ones are trusted, and those chained to them.
  */
 import type { KeyObject } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -31,8 +31,8 @@ export class KeyRing {
   readonly #fingerprints: readonly string[];
 
   /**
-   * Each of `trusted` is a public key (PEM), or a key's id, or more digits of its fingerprint. An id
-   * has 64 bits; whoever must withstand an attacker with very much time gives the key itself.
+   * Each of `trusted` is a public key (PEM), a key's id, or more digits of its fingerprint. An id
+   * has 64 bits; against an attacker with very much time, give the key itself.
    */
   constructor(trusted: readonly string[]) {
     this.#fingerprints = trusted.filter((one) => FINGERPRINT.test(one));
@@ -48,7 +48,7 @@ export class KeyRing {
     return this.#keys.get(id);
   }
 
-  /** Takes a statement; answers what is wrong with it, or null. */
+  /** Adds a statement; returns what is wrong with it, or null. */
   introduce(signed: Signed): string | null {
     const parsed = parseCanonical(signed.body);
     if (parsed.kind === "refused") return `the statement of a key is not readable: ${parsed.why}`;
@@ -89,10 +89,13 @@ export class KeyRing {
 
 const FINGERPRINT = /^[0-9a-f]{16,64}$/;
 
-/** Of what was given; as much of a PKCS#8 key as is the same in all keys. */
+/** How much of the given text is shown; the start of a PKCS#8 key is the same for all keys. */
 const SHOWN_CHARS_MAX = 20;
 
-/** It may be a private key, given by mistake and damaged: only what can be a name or an id is told. */
+/**
+ * It may be a damaged private key, given by mistake: only a text that can be a name or an id is
+ * shown.
+ */
 function refuseKey(text: string): SluiceError {
   const clipped = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
   const shown = /\s|--/.test(text) ? "a text that is not shown" : JSON.stringify(clipped);

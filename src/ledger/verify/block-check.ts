@@ -1,4 +1,4 @@
-/** The lines of a block and of its details, held against the record that the block hangs on. */
+/** Compares the lines of a block and of its details with the record of the block. */
 import { hashLine } from "../format/block.ts";
 import { ensure, refuse } from "./broken-export.ts";
 import { GrowingTree } from "../format/growing-tree.ts";
@@ -16,9 +16,9 @@ export class BlockCheck {
   readonly #scanner: ItemScanner;
   readonly #batch: string;
   readonly #tree = new GrowingTree();
-  /** The digests of its records that have details, by their place. */
+  /** The digests of records with details, by position. */
   readonly #digests = new Map<number, string>();
-  /** What the record says that the block hangs on. */
+  /** The change of the record that the block belongs to. */
   #change: ItemsChange | null = null;
   #index = 0;
   #lastDetails = -1;
@@ -32,17 +32,17 @@ export class BlockCheck {
     this.#scanner = new ItemScanner(batch, plan.lane);
   }
 
-  /** How many lines are still to come. */
+  /** How many lines are still missing. */
   get left(): number {
     return (this.#change?.block?.count ?? 0) - this.#index;
   }
 
-  /** The place of the next line in its block. */
+  /** The position of the next line in its block. */
   get index(): number {
     return this.#index;
   }
 
-  /** Begins with the block of a change, if it has one; with null, leaves the last one behind. */
+  /** Starts the block of a change, if it has one; with null, drops the last one. */
   begin(change: ItemsChange | null): void {
     this.#change = (change?.block ?? null) === null ? null : change;
     this.#index = 0;
@@ -71,7 +71,7 @@ export class BlockCheck {
     this.#index++;
   }
 
-  /** Whether its lines, all of which were taken, are those that the record of the chain speaks of. */
+  /** Whether its lines, all of which were read, match the root in the record of the chain. */
   hasItsRoot(): boolean {
     return this.#tree.computeRoot() === this.#change?.block?.root;
   }
@@ -96,7 +96,7 @@ export class BlockCheck {
     this.present++;
   }
 
-  /** The plain way says what the scanner did not like. */
+  /** The simple check explains what the scanner did not accept. */
   #explain(buffer: Buffer, start: number, end: number): string {
     const read = readItemLine(buffer.toString("utf8", start, end));
     if (read.kind === "refused") return read.why;

@@ -1,9 +1,9 @@
-/** Thrown inside the verifier at the first thing that is wrong; it becomes a verdict, never a crash. */
+/** Thrown inside the verifier at the first problem; it becomes a verdict, never a crash. */
 export class BrokenExport extends Error {
   override readonly name = "BrokenExport";
 }
 
-/** Where a million items pass, words are only made when they are needed. */
+/** For a million items, texts are made only when they are needed. */
 export function refuse(why: string): never {
   throw new BrokenExport(why);
 }

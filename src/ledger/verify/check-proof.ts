@@ -1,4 +1,4 @@
-/** Checks proofs, with nothing but the document and the keys that the reader trusts. */
+/** Checks proofs, with only the document and the keys that the reader trusts. */
 import { type ChainLine, readChainLine } from "../format/chain-line.ts";
 import { type SignedHead, parseSignedHead } from "../format/signed-head.ts";
 import { type ItemLine, readItemLine } from "../format/item-line.ts";
@@ -29,7 +29,7 @@ type AnyVerdict =
       readonly kind: "proven";
       /** `<seq>`, or `<seq>/<index>`. */
       readonly place: string;
-      /** The exact bytes of the record that is proven. */
+      /** The exact bytes of the proven record. */
       readonly text: string;
       readonly record: ChainLine | ItemLine;
       readonly signedHead: SignedHead;
@@ -37,11 +37,11 @@ type AnyVerdict =
   | { readonly kind: "consistent"; readonly older: SignedHead; readonly newer: SignedHead }
   | { readonly kind: "refused"; readonly why: string };
 
-/** Hashes on the way up a tree of 2^53 leaves. */
+/** The most hashes on the path of a tree with 2^53 leaves. */
 const PATH_MAX = 53;
 const KEYS_MAX = 1_000;
 
-/** `trusted` as for `verifyExport`; without any nothing can be proven. */
+/** `trusted` as for `verifyExport`; without any, nothing can be proven. */
 export function checkProof(proof: string, trusted: readonly string[]): ProofVerdict<"proven"> {
   return judge<ProofVerdict<"proven">>(() => {
     const value = parseDocument(proof, PROOF_MEMBERS, "proof");

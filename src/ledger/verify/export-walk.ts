@@ -1,6 +1,6 @@
 /**
- * Walks over the lines of an export without judging it: for those who want to prove or to show
- * something of one that they trust, or have verified. What is not an export at all is refused.
+ * Reads the lines of an export without verifying it: to prove or show something from an export that
+ * is trusted or already verified. Refuses a file that is not an export at all.
  */
 import type { Json } from "../../core/base/canonical-json.ts";
 import type { SaltedDetails } from "../format/block.ts";
@@ -19,16 +19,16 @@ import { type ItemsChange, readItemsChange } from "../format/items-change.ts";
 import type { Signed } from "../format/signing-key.ts";
 import { isCount, parseCanonical } from "../format/strict-json.ts";
 
-/** A record of an item: its block's number in the chain, and its place in the block. */
+/** A record of an item: its block's record number in the chain, and its position in the block. */
 export interface ItemPlace {
   readonly seq: number;
   readonly index: number;
 }
 
-/** What a walk is told, in the order of the lines. Texts are without their newline. */
+/** The callbacks of a walk, in the order of the lines. Texts are without their newline. */
 export interface ExportWalker {
   readonly onKey?: (signed: Signed) => void;
-  /** `change` is what the record says of items; null for one that says nothing of them. */
+  /** `change` is what the record says about items; null for none. */
   readonly onRecord?: (record: ChainLine, text: string, change: ItemsChange | null) => void;
   readonly onItem?: (record: ItemPlace, item: ItemLine, text: string) => void;
   readonly onDetails?: (record: ItemPlace, details: SaltedDetails) => void;

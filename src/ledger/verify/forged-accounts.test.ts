@@ -1,4 +1,7 @@
-/** What even the holder of the key cannot make a verifier believe: accounts that do not add up, and, with anchors, another past. */
+/**
+ * Forgeries that even the holder of the key cannot hide: counts that do not add up, and, with
+ * anchors, a different history.
+ */
 import { describe } from "vitest";
 import { assemble, type Body, dissect } from "../../../test/support/ledger-forger.ts";
 import {
@@ -14,7 +17,7 @@ import {
   testTampering,
 } from "../../../test/support/ledger-tampering.ts";
 
-/** Even with the key: what the records say together must be possible. */
+/** Even with the key: the records together must be possible. */
 const accounts: Readonly<Record<string, Tampering>> = {
   "the plan is changed": {
     forged: forge((model) => (dataOf(at(model, 4))["items"] = 9), BY_HOLDER),
@@ -99,7 +102,7 @@ const accounts: Readonly<Record<string, Tampering>> = {
     record: "8",
     why: /item 8 of step 0 goes back to work and had not failed/,
   },
-  "an item goes back to work, and nobody sent it": {
+  "an item goes back to work without a redrive": {
     forged: forge((model) => {
       const back = structuredClone(at(model, 7));
       back.record["data"] = { step: 0, chunk: 1, fence: 1, redriven: "9", drive: 2 };
@@ -107,7 +110,7 @@ const accounts: Readonly<Record<string, Tampering>> = {
     }, BY_HOLDER),
     line: 34,
     record: "9",
-    why: /nobody sent them/,
+    why: /without a redrive/,
   },
   "the batch says that it keeps no ledger of items": {
     forged: forge((model) => delete dataOf(at(model, 1))["itemLedger"], BY_HOLDER),
@@ -220,7 +223,7 @@ const rolledBack = (): string[] => {
 };
 
 const anchored: Readonly<Record<string, Tampering>> = {
-  "an older copy, whole in itself, is brought back": {
+  "an older, complete copy is put in place": {
     forged: rolledBack(),
     anchors: [sample.signedHeads[1]!.body],
     line: 23,
@@ -234,7 +237,7 @@ const anchored: Readonly<Record<string, Tampering>> = {
     record: null,
     why: /signed head of record 11, which was anchored/,
   },
-  "another history is signed with the very key": {
+  "another history is signed with the same key": {
     forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), BY_HOLDER),
     anchors: [sample.signedHeads[1]!.body],
     line: 36,
@@ -250,6 +253,6 @@ const anchored: Readonly<Record<string, Tampering>> = {
   },
 };
 
-describe("forged accounts are found, whoever signed them", () => testTampering(accounts));
+describe("forged accounts are found, whatever key signed them", () => testTampering(accounts));
 
-describe("another past is found by anchors", () => testTampering(anchored));
+describe("a different history is found by anchors", () => testTampering(anchored));

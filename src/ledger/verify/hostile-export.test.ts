@@ -1,4 +1,4 @@
-/** Whatever is given instead of an export: the answer is a verdict, and neither a crash nor a hang. */
+/** For any input instead of an export, the answer is a verdict, and neither a crash nor a hang. */
 import { describe, expect, test } from "vitest";
 import { buildSample, toBytes } from "../../../test/support/ledger-export.ts";
 import { LINE_BYTES_MAX } from "../format/byte-lines.ts";
@@ -122,7 +122,7 @@ describe("a hostile file", () => {
     });
   }
 
-  test("with a line of a gigabyte is not read to its end", async () => {
+  test("with a line of a gigabyte is not read completely", async () => {
     let read = 0;
     function* endless(): Generator<Uint8Array, void, void> {
       yield toBytes(lines.slice(0, 5));
@@ -138,7 +138,7 @@ describe("a hostile file", () => {
     expect(read).toBeLessThan(2 * (LINE_BYTES_MAX / (1024 * 1024)));
   });
 
-  test("whose source fails says so by throwing what the source threw", async () => {
+  test("whose source fails throws the error of the source", async () => {
     const broken = new Error("the disk is gone");
     async function* failing(): AsyncGenerator<Uint8Array, void, void> {
       yield toBytes(lines.slice(0, 5));
@@ -148,7 +148,7 @@ describe("a hostile file", () => {
     await expect(verifyExport(failing(), { trusted: [] })).rejects.toBe(broken);
   });
 
-  test("is refused by those who show or prove, too", async () => {
+  test("is also refused by show and prove", async () => {
     const refused = expect.objectContaining({ code: "LEDGER_EXPORT" }) as Error;
     for (const [bytes] of Object.values(hostile).slice(0, 12)) {
       const source = [Buffer.from(bytes)];
@@ -156,7 +156,7 @@ describe("a hostile file", () => {
     }
   });
 
-  test("in place of a proof is refused", () => {
+  test("instead of a proof is refused", () => {
     const texts = ["", "null", "[]", "{}", "x", nested("[", "]"), '{"__proto__":1}', '{"proof":1}'];
     for (const text of [...texts, ...lines]) {
       expect(checkProof(text, [sample.pem])).toMatchObject({ kind: "refused" });

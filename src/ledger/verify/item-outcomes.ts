@@ -1,7 +1,7 @@
 /**
- * What became of each item of a step, as its records say, in two bits an item, and one for whether
- * there is any record of it. The bits are held in small pages that are made when an item of theirs
- * appears, so that a forged number costs a page and not the memory for all items below it.
+ * The outcome of each item of a step, by its records: two bits an item, and one bit for whether it
+ * has any record. The bits are in small pages that are allocated on demand, so a forged number
+ * costs one page and not the memory for all items below it.
  */
 import {
   clearOutcome,
@@ -47,7 +47,7 @@ export class ItemOutcomes {
     seen[at >> 3] = (seen[at >> 3] as number) | (1 << (at & 7));
   }
 
-  /** Also in the place of another one, when it goes back to work. */
+  /** Also replaces an outcome, after a redrive. */
   set(item: number, outcome: OutcomeCode): void {
     const page = this.#open(item).outcomes;
     clearOutcome(page, item % PAGE_ITEMS);

@@ -8,7 +8,7 @@ import { ItemScanner } from "./item-scanner.ts";
 const BATCH = "b-1";
 const LANE = 'l\u00e4ne "1"';
 
-/** What the plain reader says, for the batch and lane of the scanner. */
+/** The answer of the simple reader, for the batch and lane of the scanner. */
 function readPlainly(text: string): object | null {
   const read = readItemLine(text);
   if (read.kind === "refused") return null;
@@ -19,7 +19,7 @@ function readPlainly(text: string): object | null {
 
 function scan(scanner: ItemScanner, text: string): object | null {
   const line = Buffer.from(text);
-  // As in a file: something before it, a newline and the next line behind it.
+  // As in a file: bytes before it, then a newline and the next line.
   const bytes = Buffer.concat([Buffer.from("x\n"), line, Buffer.from('\n{"at":"')]);
   if (!scanner.scan(bytes, 2, 2 + line.length)) return null;
   const { step, item, attempt, drive, worker, detailsAt } = scanner;
@@ -59,7 +59,7 @@ const line = fc
 describe("the scanner of item records", () => {
   const scanner = new ItemScanner(BATCH, LANE);
 
-  test("reads every record as the plain reader does", () => {
+  test("reads every record as the simple reader does", () => {
     fc.assert(
       fc.property(line, (one) => {
         expect(scan(scanner, one)).toEqual(readPlainly(one));
@@ -69,7 +69,7 @@ describe("the scanner of item records", () => {
     );
   });
 
-  test("refuses what the plain reader refuses, and nothing else", () => {
+  test("refuses what the simple reader refuses, and nothing else", () => {
     const noise = fc.constantFrom(
       ...Array.from('0123456789abcdefu\\"{}[],:. +-\u00e9\u0001\u007f'),
     );

@@ -1,7 +1,7 @@
 /**
- * Reads item records as bytes, a million in a fraction of a second: it walks along the one spelling
- * that a record can have and makes no object and no text of it. What it accepts is exactly what
- * item-line.ts accepts for the batch and lane at hand, which a test holds against each other.
+ * Reads item records as bytes, a million in a fraction of a second: it follows the only form that a
+ * record can have, and makes no object and no text of it. It accepts exactly what item-line.ts
+ * accepts for the current batch and lane; a test compares both.
  */
 import { isUtf8 } from "node:buffer";
 import { canonicalize } from "../../core/base/canonical-json.ts";
@@ -18,7 +18,7 @@ const INSTANT = Buffer.from("dddd-dd-ddTdd:dd:dd.dddZ");
 const DIGIT = 0x64;
 
 export class ItemScanner {
-  /** Of the record that was read last. */
+  /** The attempt of the last record. */
   attempt = 0;
   item = 0;
   step = 0;
@@ -51,8 +51,8 @@ export class ItemScanner {
   }
 
   /**
-   * Whether the bytes are a record of this batch and lane. The caller keeps a byte behind `end`, as
-   * a line has its newline there: looking one too far must find something that fits nothing.
+   * Whether the bytes are a record of this batch and lane. The caller keeps a byte after `end`,
+   * such as a line's newline: reading one byte too far must find something that never matches.
    */
   scan(bytes: Uint8Array, start: number, end: number): boolean {
     this.#bytes = bytes;
@@ -129,7 +129,7 @@ export class ItemScanner {
     return next - start === 1 || (next > start && bytes[start] !== ZERO);
   }
 
-  /** Lower-case hex digits and the quote behind them. */
+  /** Lower-case hex digits and the quote after them. */
   #takesHash(): boolean {
     const bytes = this.#bytes;
     const next = this.#next;
@@ -145,7 +145,7 @@ export class ItemScanner {
     return this.#takesText(end) && this.#next - 1 > this.#textStart;
   }
 
-  /** A quoted text in its one spelling. */
+  /** A quoted text in its canonical form. */
   #takesText(end: number): boolean {
     const bytes = this.#bytes;
     let next = this.#next;
@@ -170,16 +170,19 @@ export class ItemScanner {
   }
 }
 
-/** `"`, `\`, and the controls that have a letter. */
+/** `"`, `\`, and control characters with a letter escape. */
 const SHORT_ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\bfnrt'));
-/** The last digit of those that have a letter: \b, \t, \n, \f, \r. */
+/**
+ * The last digit of control characters with a letter escape: \b, \t,
+ * , \f, \r.
+ */
 const HAVE_LETTERS: ReadonlySet<number> = new Set(Buffer.from("89acd"));
 const HEX_DIGITS: ReadonlySet<number> = new Set(Buffer.from("0123456789abcdef"));
 const LONG_ESCAPE = Buffer.from("u00");
 const LONG_ESCAPE_LENGTH = 5;
 const ONE = 0x31;
 
-/** How many bytes behind a backslash belong to it; 0 when that is not how such a character is written. */
+/** How many bytes after a backslash belong to it; 0 when the escape is not canonical. */
 function measureEscape(bytes: Uint8Array, at: number): number {
   if (SHORT_ESCAPES.has(bytes[at] as number)) return 1;
   for (let i = 0; i < LONG_ESCAPE.length; i++) {

@@ -1,14 +1,14 @@
 /**
- * That nobody who had lost a lease wrote anything: the fences of a chunk never fall, the blocks under
- * one lease are numbered upwards, and none is reported under one that was lost. Sixteen bytes a chunk,
- * in pages.
+ * Checks that no worker wrote anything after it had lost its lease: the fences of a chunk never
+ * fall, the blocks under one lease have rising numbers, and none is reported under a lost lease.
+ * Sixteen bytes a chunk, in pages.
  */
 import { ensure } from "./broken-export.ts";
 import type { ItemsChange } from "../format/items-change.ts";
 
-/** Few, as a forged number costs a whole page. */
+/** Small, because a forged number costs a whole page. */
 const PAGE_CHUNKS = 64;
-/** In place of a block's number: nothing more may come under this lease. */
+/** Instead of a block's number: nothing more may come under this lease. */
 const LOST = Number.POSITIVE_INFINITY;
 
 export class LeaseOrder {
@@ -25,7 +25,7 @@ export class LeaseOrder {
     ensure(fence >= fenceBefore, `${what} was reported on under fence ${fenceBefore} before`);
     page[at] = fence;
     page[at + 1] = cause === "lost" ? LOST : (block?.number ?? blockBefore);
-    // What the engine itself does to a chunk is under no lease.
+    // The engine's own changes of a chunk are under no lease.
     if (cause !== null || drive !== null) return;
     ensure(blockBefore !== LOST, `${what} has a report under fence ${fence}, which was lost`);
     ensure(

@@ -1,7 +1,7 @@
 /**
- * Completeness: what a batch's records say together. Its plan, the counts of its steps and its ending
- * must agree, and where a ledger of items is kept, each item has exactly one outcome in each drive and
- * the counts are theirs. Everything here follows from the data of records alone.
+ * Completeness: what a batch's records say together. Its plan, the counts of its steps and its
+ * ending must agree. With a ledger of items, each item has exactly one outcome in each drive, and
+ * they match the counts. Everything here follows from the data of records alone.
  */
 import { ENDED_STATES, ITEMS_RECORDED } from "../../core/batch/batch.ts";
 import { type Counts, isConserved } from "../../core/batch/counts.ts";
@@ -12,7 +12,7 @@ import { hasMembers, isCount, isJsonObject, type JsonObject, show } from "../for
 import { StepAccount } from "./step-account.ts";
 
 const COUNTS = ["planned", "succeeded", "skipped", "failed", "cancelled", "pending"] as const;
-/** As many steps as no pipeline has: a forged number must not fill the memory. */
+/** More steps than any pipeline has: a forged number must not fill the memory. */
 const STEPS_MAX = 10_000;
 
 export class PlanCheck {
@@ -20,41 +20,41 @@ export class PlanCheck {
   drive = 1;
   /** How the batch ended, unless it was reopened since. */
   ended: string | null = null;
-  /** It keeps a ledger of its items. */
+  /** Its batch keeps a ledger of items. */
   hasItems = false;
-  /** Of how many records the details were erased, as those say who did it. */
+  /** How many records' details were erased, by the records of erasing. */
   erased = 0;
   readonly #steps = new Map<number, StepAccount>();
   #current = 0;
   #slicing: number | null = null;
-  /** Items that went back to work since the last record, and the drive that they name. */
+  /** Items that were redriven since the last record, and the drive that they name. */
   #redriven = { items: 0, drive: 0 };
   #typeBefore = "";
 
-  /** Takes the next record of the chain. */
+  /** Checks the next record of the chain. */
   take(seq: number, type: string, data: JsonObject): void {
     ensure((seq === 1) === (type === "batch.submitted"), "a batch begins with batch.submitted");
     const isSaid = type === ITEMS_RECORDED || type === "dead_letters.redriven";
-    ensure(isSaid || this.#redriven.items === 0, "items went back to work, and nobody sent them");
+    ensure(isSaid || this.#redriven.items === 0, "items went back to work without a redrive");
     if (Object.hasOwn(this.#takers, type)) this.#takers[type]?.(data);
     this.#typeBefore = type;
   }
 
-  /** Whether the last record may say anything of items, as things are. */
+  /** Whether the last record may contain a change of items in the current state. */
   admitChange({ drive }: ItemsChange): void {
     ensure(this.hasItems, "its batch keeps no ledger of items");
     if (drive !== null) return;
-    ensure(this.#redriven.items === 0, "items went back to work, and nobody sent them");
+    ensure(this.#redriven.items === 0, "items went back to work without a redrive");
     ensure(this.ended === null, "items have records after the batch's end");
   }
 
-  /** Takes a state of an item, out of the block of the last record. */
+  /** Checks a state of an item, from the block of the last record. */
   takeState(step: number, item: number, drive: number): void {
     this.#ensureDrive(item, drive);
     this.#find(step).see(item);
   }
 
-  /** Takes what the last record says of items; the states of its block come before that. */
+  /** Checks what the last record says about items; the states of its block come before that. */
   takeChange({ step, succeeded, skipped, failed, retried, redriven, drive }: ItemsChange): void {
     const account = this.#find(step);
     if (drive !== null) {
@@ -102,7 +102,7 @@ export class PlanCheck {
       this.#slicing = null;
     },
     "slicing.aborted": () => {
-      // A part of the plan may be there.
+      // A part of the plan may exist.
       if (this.#slicing !== null) this.#find(this.#slicing).planned = null;
       this.#slicing = null;
     },
@@ -180,7 +180,7 @@ export class PlanCheck {
     }
   }
 
-  /** Nothing that was planned is missing; what goes to its end, does so with every step. */
+  /** Nothing that was planned is missing; a batch that went to its end did so in every step. */
   #comparePlans(counts: Counts, wentThrough: boolean): void {
     let planned = 0;
     for (const account of this.#steps.values()) {
@@ -188,7 +188,7 @@ export class PlanCheck {
       if (!wentThrough) continue;
       const { step, lastCounts } = account;
       ensure(lastCounts !== null, `it went to its end, and step ${step} did not`);
-      // A step that has nothing to do after a redrive does not end once more.
+      // A step with nothing to do after a redrive does not end again.
       ensure(
         lastCounts.planned === (account.planned ?? lastCounts.planned),
         `it went to its end, and step ${step} grew to ${account.planned} items since it ended`,
@@ -201,7 +201,9 @@ export class PlanCheck {
     );
   }
 
-  /** The ending counts what the steps count; one that stopped early may have left some uncounted. */
+  /**
+   * The ending counts what the steps count; a batch that stopped early may have uncounted steps.
+   */
   #compareSteps(counts: Counts, wentThrough: boolean): void {
     const steps = addCounts(
       [...this.#steps.values()].flatMap(({ lastCounts }) => lastCounts ?? []),

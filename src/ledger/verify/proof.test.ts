@@ -26,7 +26,7 @@ const edit = (proof: string, change: (document: Document) => void): string => {
 };
 
 describe("a proof of one record", () => {
-  test("holds for every record and every item, and needs nothing but a key", async () => {
+  test("holds for every record and every item, and needs only a key", async () => {
     for (const seed of [1, 2, 3]) {
       const builder = drawExport(makeDraw(seed)).record("batch.noted", {}).addSignedHead();
       const { entries } = dissect(builder.lines());
@@ -46,7 +46,7 @@ describe("a proof of one record", () => {
     }
   });
 
-  test("brings the details along as long as they are not erased", async () => {
+  test("contains the details as long as they are not erased", async () => {
     const proof = await prove("6/0");
     expect(JSON.parse(proof)).toMatchObject({ details: { details: { name: "Ann" } } });
     expect(checkProof(proof, trusted)).toMatchObject({ kind: "proven", place: "6/0" });
@@ -109,7 +109,7 @@ describe("a proof of one record", () => {
     });
   }
 
-  test("is refused when somebody else signed it", async () => {
+  test("is refused when another key signed it", async () => {
     const forger = newSigningKey();
     const forged = assemble(dissect(lines), { rechain: true, recheck: forger });
     const proof = await proveRecord([toBytes(forged)], "3");
@@ -141,7 +141,7 @@ describe("a proof of one record", () => {
   );
 });
 
-describe("a proof that one signed head goes on from another", () => {
+describe("a proof that one signed head extends another", () => {
   const growing = new ExportBuilder().begin();
   for (let size = 3; size <= 40; size++) {
     growing.record("batch.noted", { size });

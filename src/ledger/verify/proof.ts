@@ -1,6 +1,6 @@
 /**
- * Proofs: that one record was in a ledger, shown without the others; and that one signed head goes on
- * where another one ended. A proof is a JSON document; who checks it needs nothing else but a key.
+ * Proofs that one record was in a ledger, without showing the others; and that one signed head
+ * extends another. A proof is a JSON document; checking it needs only a key.
  */
 import { hash } from "node:crypto";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
@@ -13,7 +13,7 @@ import type { Signed } from "../format/signing-key.ts";
 
 export const PROOF_VERSION = 1;
 
-/** Where a record is. */
+/** The position of a record. */
 interface RecordPlace {
   readonly seq: number;
   readonly index: number | null;
@@ -26,7 +26,7 @@ export function parsePlace(text: string): RecordPlace | null {
   return { seq: Number(seq), index: index === undefined ? null : Number(index) };
 }
 
-/** The proof of one record of an export, by its last signed head: `7`, or `7/0` for one of an item. */
+/** Proves one record of an export with its last signed head: `7`, or `7/0` for one of an item. */
 export async function proveRecord(source: ByteSource, name: string): Promise<string> {
   const place = parsePlace(name);
   if (place === null) throw refuseUnknown(name);
@@ -55,7 +55,7 @@ export async function proveRecord(source: ByteSource, name: string): Promise<str
   });
 }
 
-/** That the signed head of `to` records goes on where the one of `from` records ended. */
+/** Proves that the signed head of `to` records extends the one of `from` records. */
 export async function proveConsistency(
   source: ByteSource,
   from: number,
@@ -79,11 +79,11 @@ export async function proveConsistency(
 }
 
 interface Gathered {
-  /** Of every record of the chain. */
+  /** For every record of the chain. */
   readonly leaves: string[];
   readonly keys: Signed[];
   readonly signedHeads: Signed[];
-  /** The record of the chain that is asked for. */
+  /** The requested record of the chain. */
   body: string | null;
   /** The lines of its block. */
   readonly lines: string[];
@@ -116,7 +116,7 @@ async function gather(source: ByteSource, place: RecordPlace | null): Promise<Ga
   return found;
 }
 
-/** Of a record of the chain, as its successor and a signed head name it. */
+/** The hash of a record's body, as its successor and a signed head contain it. */
 export function hashBody(body: string): string {
   return hash("sha256", body, "hex");
 }

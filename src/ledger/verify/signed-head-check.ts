@@ -1,4 +1,6 @@
-/** The signed heads of an export, held against its records, the reader's keys and anchors from outside. */
+/**
+ * Compares the signed heads of an export with its records, the reader's keys and external anchors.
+ */
 import type { ChainHead } from "../../core/ledger/chain.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { ensure, refuse } from "./broken-export.ts";
@@ -31,7 +33,7 @@ export class SignedHeadCheck {
   readonly #anchors: readonly Anchor[];
   readonly #anchorSizes: ReadonlySet<number>;
   readonly #signers = new Set<string>();
-  /** Bodies of anchors that were not met yet. */
+  /** Bodies of anchors that have not been found yet. */
   readonly #unmet: Set<string>;
   #prev = FIRST_HEAD_PREV;
   #signedTo = 0;
@@ -87,7 +89,7 @@ export class SignedHeadCheck {
     this.#signers.add(id);
   }
 
-  /** An anchor tells of a record that there is now: it must be the same. */
+  /** An anchor for the current record: it must match. */
   compareAnchors({ batch, head, tree }: ChainSoFar): void {
     this.#batch = batch;
     if (!this.#anchorSizes.has(head.seq)) return;
@@ -100,7 +102,7 @@ export class SignedHeadCheck {
     }
   }
 
-  /** What is wrong with the anchors when everything has been read; null when nothing is. */
+  /** What is wrong with the anchors after everything was read; null for nothing. */
   findMissingAnchor(batch: string, records: number): string | null {
     const unmet = this.#anchors.filter((one) => one.batch === batch && this.#unmet.has(one.body));
     const later = unmet.find(({ size }) => size > records);
@@ -134,7 +136,10 @@ export class SignedHeadCheck {
   }
 }
 
-/** A signed head's body, or a line that has one. What a reader cannot read would silently prove nothing. */
+/**
+ * A signed head's body, or a line that contains one. An unreadable anchor would silently prove
+ * nothing.
+ */
 function readAnchor(text: string): Anchor {
   const parsed = text.startsWith(SIGNED_HEAD_LINE) ? parseCanonical(text) : null;
   const body = parsed?.kind === "object" ? readSigned(parsed.value, "head")?.body : text;

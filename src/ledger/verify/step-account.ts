@@ -1,4 +1,7 @@
-/** What an export says about one step: its plan, what became of its items, and the counts that it ended with. */
+/**
+ * What an export says about one step: its plan, the outcomes of its items, and the counts of its
+ * ending.
+ */
 import type { Counts } from "../../core/batch/counts.ts";
 import {
   FAILED,
@@ -17,7 +20,7 @@ const CODES = { succeeded: SUCCEEDED, skipped: SKIPPED, failed: FAILED } as cons
 
 export class StepAccount {
   readonly step: number;
-  /** Null while it may still grow: its batch is open, or it was never planned to the end. */
+  /** Null while it may still grow: its batch is open, or its plan was never completed. */
   planned: number | null = null;
   hasEnded = false;
   lastCounts: Counts | null = null;
@@ -30,7 +33,7 @@ export class StepAccount {
     this.step = step;
   }
 
-  /** A plan never shrinks, and no item that has a record lies outside of it. */
+  /** A plan never shrinks, and no item with a record is outside of it. */
   plan(items: number): void {
     const { step } = this;
     ensure(
@@ -44,7 +47,7 @@ export class StepAccount {
     this.planned = items;
   }
 
-  /** Something is said about an item that has no outcome: a state, or an attempt that ended badly. */
+  /** Something is recorded about an item without an outcome: a state, or a failed attempt. */
   note(item: number): void {
     const { step } = this;
     if (this.hasEnded) {
@@ -64,7 +67,7 @@ export class StepAccount {
   settle([first, last]: Range, outcome: ItemOutcome): void {
     for (let item = first; item <= last; item++) {
       this.note(item);
-      // Who fails may never have been read: its worker died, or nobody came for it.
+      // A failed item may never have been read: its worker died, or no worker leased it.
       if (outcome !== "failed" && !this.#outcomes.isSeen(item)) {
         refuse(
           `item ${item} of step ${this.step} ${describe(outcome)}, and has no record of its own`,
@@ -75,7 +78,7 @@ export class StepAccount {
     this[outcome] += last - first + 1;
   }
 
-  /** Failures go back to work; answers how many. */
+  /** Redrives failed items; returns how many. */
   redrive([first, last]: Range): number {
     const { step } = this;
     for (let item = first; item <= last; item++) {
@@ -97,7 +100,7 @@ export class StepAccount {
     return this.#outcomes.get(item);
   }
 
-  /** Holds the counts of its ending against what became of its items. */
+  /** Compares the counts of its ending with the outcomes of its items. */
   compare(counts: Counts): void {
     for (const name of ["succeeded", "skipped", "failed"] as const) {
       ensure(

@@ -1,4 +1,4 @@
-/** Everything that can be done to an export without its key, and where the verifier finds it. */
+/** All tampering that is possible without the key, and where the verifier finds it. */
 import { describe, expect, test } from "vitest";
 import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import {
@@ -179,7 +179,7 @@ const edits: Readonly<Record<string, Tampering>> = {
     record: null,
     why: /cut after record 5/,
   },
-  "something is added behind the end": {
+  "something is added after the end": {
     forged: [...lines, lines[4]!],
     line: 39,
     record: null,
@@ -284,25 +284,25 @@ const signatures: Readonly<Record<string, Tampering>> = {
     record: null,
     why: /covers 5 records and stands behind 6/,
   },
-  "a record is edited and all after it is chained anew": {
+  "a record is edited and all later ones are chained again": {
     forged: forge((model) => (dataOf(at(model, 1))["pipeline"] = "export"), RECHAINED),
     line: 18,
     record: null,
     why: /another last record/,
   },
-  "all is chained anew from the middle": {
+  "all is chained again from the middle": {
     forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), RECHAINED),
     line: 37,
     record: null,
     why: /another last record/,
   },
-  "all is chained anew, and signed heads keep their signatures": {
+  "all is chained again, and signed heads keep their signatures": {
     forged: forge((model) => (dataOf(at(model, 7))["fence"] = 9), UNSIGNED),
     line: 37,
     record: null,
     why: /signature/,
   },
-  "an item is left out, and everything is computed anew": {
+  "an item is left out, and everything is computed again": {
     forged: forge((model) => {
       at(model, 5).items.splice(0, 2);
       at(model, 4).record["data"] = { step: 0, items: 10, chunks: 1 };
@@ -388,7 +388,7 @@ describe("tampering is found where it was done", () => {
 
   testTampering(ALL);
 
-  test("the sample is intact without any of it, also when it is put together anew", async () => {
+  test("the sample is intact without tampering, also when it is written again", async () => {
     const anchors = sample.signedHeads.map(({ body }) => body);
     expect(await verify(lines, anchors)).toMatchObject({ kind: "intact", anchors: 2 });
     expect(forge(() => undefined, RECHAINED)).toEqual([...lines]);
@@ -397,7 +397,7 @@ describe("tampering is found where it was done", () => {
 
   test("every single bit matters", async () => {
     const bytes = toBytes(lines);
-    // A prime number of bits from one to the next: in the end every byte was hit somewhere.
+    // A prime number of bits between two positions, so that every byte is hit somewhere.
     for (let bit = 0; bit < bytes.length * 8; bit += 509) {
       const flipped = Buffer.from(bytes);
       flipped[bit >> 3]! ^= 1 << (bit & 7);
@@ -406,7 +406,7 @@ describe("tampering is found where it was done", () => {
     }
   }, 60_000);
 
-  test("who trusts the forger's key is told of no tampering, but of another key", async () => {
+  test("a reader who trusts the forger's key sees no tampering, but another key", async () => {
     const forged = forge((model) => {
       model.keys.push(writeKeyLine(introduceKey(forger, null, "2026-11-16T12:00:00.000Z")));
     }, BY_FORGER);

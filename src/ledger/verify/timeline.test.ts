@@ -67,7 +67,7 @@ test("the history of an item has its states, times, workers, errors and details"
   ]);
 });
 
-test("histories of all items hold every record of an item exactly once", async () => {
+test("the histories of all items contain every record of an item exactly once", async () => {
   for (const seed of [4, 5, 6, 7]) {
     const builder = drawExport(makeDraw(seed));
     const histories = await readItemHistories(

@@ -1,7 +1,7 @@
 /**
- * What happened, from an export alone: the batch's records, and of each item its states, failed
- * attempts and outcomes, in the order in which they were committed. It judges nothing: verify the
- * export first.
+ * The timeline from an export alone: the batch's records, and for each item its states, failed
+ * attempts and outcomes, in the order of their commits. It verifies nothing: verify the export
+ * first.
  */
 import type { Json } from "../../core/base/canonical-json.ts";
 import type { Unnamed } from "../../core/base/unnamed.ts";
@@ -23,25 +23,25 @@ export type BatchEntry = Unnamed<{
 
 type ItemEntry = Unnamed<{
   readonly kind: "item";
-  /** `<seq>/<index>` for what a handler recorded, `<seq>` for what the engine says. */
+  /** `<seq>/<index>` for a state that a handler recorded, `<seq>` for the engine's own. */
   readonly record: string;
   readonly at: string;
   readonly step: number;
   readonly item: number;
-  /** Null where it is not said: an outcome names items by number. */
+  /** Null when unknown: an outcome lists items by number only. */
   readonly key: string | null;
-  /** What a handler recorded; or succeeded, skipped, failed, retried, redriven. */
+  /** A state that a handler recorded; or succeeded, skipped, failed, retried, redriven. */
   readonly state: string;
-  /** Null where it is not said. */
+  /** Null when unknown. */
   readonly attempt: number | null;
   readonly drive: number | null;
-  /** Null when nobody had the item. */
+  /** Null when no worker held the item. */
   readonly worker: number | null;
   readonly code: string | null;
   readonly content: string | null;
 }>;
 
-/** What an item's record said beside its state, as far as it is not erased. */
+/** The details that a handler recorded with the state, unless erased. */
 type DetailsEntry = Unnamed<{
   readonly kind: "details";
   readonly record: string;
@@ -50,12 +50,12 @@ type DetailsEntry = Unnamed<{
 
 export type TimelineEntry = BatchEntry | ItemEntry | DetailsEntry;
 
-/** Tells of every record, one after the other; no more than one block is held. */
+/** Yields every record, one after the other; only one block is in memory. */
 export async function readTimeline(
   source: ByteSource,
   onEntry: (entry: TimelineEntry) => void,
 ): Promise<void> {
-  /** What the last record says of items comes after the states of its block. */
+  /** The item changes of the last record come after the states of its block. */
   let told: ItemEntry[] = [];
   const tell = (): void => {
     for (const entry of told) onEntry(entry);
@@ -98,7 +98,7 @@ function toItemEntry(record: string, line: ItemLine): ItemEntry {
   };
 }
 
-/** What a record of the chain says of items, one by one. */
+/** The item changes of a record of the chain, one by one. */
 function listTold({ seq, at }: ChainLine, change: ItemsChange): ItemEntry[] {
   const { step, worker, drive } = change;
   const common = { kind: "item", record: String(seq), at, step, worker, content: null } as const;
@@ -131,8 +131,8 @@ export interface ItemHistory {
 }
 
 /**
- * The histories of items that a caller picks by something that is said of them, by step and number;
- * each of them is held. The export is read twice: an item's key is not said with everything.
+ * The histories of the selected items, by step and number; all of them are in memory. The export is
+ * read twice, because not every record contains the item's key.
  */
 export async function readItemHistories(
   open: () => ByteSource,

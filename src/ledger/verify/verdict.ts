@@ -1,26 +1,29 @@
-/** What a verification found, and the same in words for people. */
+/** The result of a verification, and its description for people. */
 import type { Unnamed } from "../../core/base/unnamed.ts";
 
 export type IntactVerdict = Unnamed<{
   readonly kind: "intact";
   readonly batch: string;
-  /** Of the batch's chain. */
+  /** Records of the batch's chain. */
   readonly records: number;
   readonly items: number;
   readonly signedHeads: number;
   /** The number of the last record that a signed head covers; 0 without any. */
   readonly signedTo: number;
-  /** Whose signatures were found, by key id, in the order of their first use. */
+  /** The ids of the keys whose signatures were found, in the order of their first use. */
   readonly signers: readonly string[];
-  /** Whether every one of them is trusted, by name or by a chain of statements. */
+  /** Whether all of them are trusted, by name or by a chain of statements. */
   readonly isTrusted: boolean;
-  /** Anchors from outside that speak of this batch; all of them fit. */
+  /** External anchors of this batch; all of them match. */
   readonly anchors: number;
-  /** Anchors that were given and speak of other batches. */
+  /** External anchors of other batches. */
   readonly otherAnchors: number;
   /** How the batch ended; null while it has not. */
   readonly ended: string | null;
-  /** Records of items whose details are there, and match; were erased; or are gone, and nobody said so. */
+  /**
+   * Records of items with details: present and matching; erased; or missing without a record of
+   * erasing.
+   */
   readonly details: { readonly present: number; readonly erased: number; readonly missing: number };
 }>;
 
@@ -35,12 +38,12 @@ export type BrokenVerdict = Unnamed<{
 
 export type Verdict = IntactVerdict | BrokenVerdict;
 
-/** Whether a trusted key has signed all of it: whatever nobody signed could be anybody's. */
+/** Whether a trusted key has signed all of it: unsigned records could come from anyone. */
 export function isSignedToItsEnd(verdict: Verdict): boolean {
   return verdict.kind === "intact" && verdict.isTrusted && verdict.signedTo === verdict.records;
 }
 
-/** Whether nothing is left to doubt: signed to its end, which is the batch's, and nothing is missing. */
+/** Whether no doubt is left: signed to its end, the batch has ended, and nothing is missing. */
 export function isConclusive(verdict: Verdict): boolean {
   return (
     verdict.kind === "intact" &&
@@ -53,7 +56,7 @@ export function isConclusive(verdict: Verdict): boolean {
 const count = (value: number, what: string): string =>
   `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
 
-/** A forged name must not tell a story of its own. */
+/** A forged name must not look like other text. */
 function nameBatch(batch: string): string {
   return /^[\w.:-]{1,128}$/.test(batch) ? batch : JSON.stringify(batch);
 }
@@ -82,7 +85,7 @@ export function describeVerdict(verdict: Verdict): string[] {
   }
   const { present, erased, missing } = verdict.details;
   if (present + erased + missing > 0) {
-    const lost = missing === 0 ? "" : `, of ${missing} are missing, and nobody erased them`;
+    const lost = missing === 0 ? "" : `, of ${missing} are missing without an erasure`;
     lines.push(`details of ${present} records match, of ${erased} are erased${lost}`);
   }
   lines.push(ended === null ? "the batch has not ended in it" : `the batch ended: ${ended}`);

@@ -21,7 +21,7 @@ const all = (items: number, state: string, drive = 1): RecordOfItem[] =>
   Array.from({ length: items }, (_, item) => ({ item, state, drive }));
 
 describe("an untouched export", () => {
-  test("is intact, and the verdict says what is in it", async () => {
+  test("is intact, and the verdict lists its content", async () => {
     const sample = buildSample();
     const verdict = await verify(sample);
     expect(verdict).toEqual({
@@ -47,7 +47,7 @@ describe("an untouched export", () => {
     ]);
   });
 
-  test("is intact in whatever pieces it comes", async () => {
+  test("is intact however it is split into pieces", async () => {
     const sample = buildSample();
     const bytes = toBytes(sample.lines());
     const whole = await verify(sample);
@@ -67,7 +67,7 @@ describe("an untouched export", () => {
     expect(bytes.equals(before)).toBe(true);
   });
 
-  test("is what the writer of exports makes of records, blocks and signed heads", async () => {
+  test("equals what the export writer makes of records, blocks and signed heads", async () => {
     const sample = buildSample();
     const lines = sample.lines();
     const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join("");
@@ -89,7 +89,7 @@ describe("an untouched export", () => {
     expect(Buffer.concat(pieces).toString()).toBe(text(lines));
   });
 
-  test("is intact without its details, and says how many nobody erased", async () => {
+  test("is intact without its details, and says how many are missing without an erasure", async () => {
     for (const records of [0, 1, 2]) {
       const sample = buildSample();
       if (records > 0) sample.record("details.erased", { records, by: "ann" }).addSignedHead();
@@ -100,13 +100,13 @@ describe("an untouched export", () => {
       const details = { present: 0, erased: records, missing: 2 - records };
       expect(verdict).toMatchObject({ kind: "intact", details });
       expect(isConclusive(verdict)).toBe(records === 2);
-      expect(describeVerdict(verdict).some((line) => line.includes("nobody erased them"))).toBe(
-        records < 2,
-      );
+      expect(
+        describeVerdict(verdict).some((line) => line.includes("missing without an erasure")),
+      ).toBe(records < 2);
     }
   });
 
-  test("tells of anchors that are of other batches, and quotes a name that could be read as words", async () => {
+  test("counts anchors of other batches, and quotes a name that could be read as words", async () => {
     const other = buildSample("b-other");
     const sample = buildSample("b-1, 9 records");
     const anchors = other.signedHeads.map(({ body }) => body);
@@ -117,7 +117,7 @@ describe("an untouched export", () => {
     expect(said[0]).toContain('batch "b-1, 9 records", 11 records');
   });
 
-  test("whose end is not signed yet says how far it is", async () => {
+  test("whose end is not signed yet reports up to where it is signed", async () => {
     const sample = buildSample();
     const open = sample.lines().filter((_, index) => index !== 36);
     const verdict = await verifyExport([toBytes(open)], { trusted: [sample.pem] });
@@ -156,7 +156,7 @@ describe("keys", () => {
     }
   });
 
-  test("with no key named, signatures are checked and nobody vouches for them", async () => {
+  test("without a trusted key, signatures are checked but not trusted", async () => {
     const sample = buildSample();
     const verdict = await verify(sample, { trusted: [] });
     expect(verdict).toMatchObject({ kind: "intact", isTrusted: false });
@@ -169,20 +169,20 @@ describe("keys", () => {
     expect(refused).toMatchObject({ kind: "broken", line: 3 });
   });
 
-  test("who trusts only the second key does not trust what the first one signed", async () => {
+  test("a reader who trusts only the second key does not trust what the first one signed", async () => {
     const sample = buildSample();
     const verdict = await verify(sample, { trusted: [exportPem(sample.key)] });
     expect(verdict).toMatchObject({ kind: "broken", line: 18 });
   });
 
-  test("what is no key is refused before anything is read", async () => {
+  test("an invalid key is refused before anything is read", async () => {
     const refused = expect.objectContaining({ code: "LEDGER_KEY" }) as Error;
     await expect(verify(buildSample(), { trusted: ["0123"] })).rejects.toThrow(refused);
   });
 });
 
 describe("anchors", () => {
-  test("of the batch must fit, those of others are passed over", async () => {
+  test("of the batch must match, those of others are ignored", async () => {
     const sample = buildSample();
     const elsewhere = buildSample("b-other").signedHeads.map(({ body }) => body);
     const anchors = [...sample.signedHeads.map(({ body }) => body), ...elsewhere];
@@ -199,7 +199,7 @@ describe("anchors", () => {
   });
 });
 
-test("a signed head of other records is refused, whoever signed it", async () => {
+test("a signed head of other records is refused, whatever key signed it", async () => {
   const sample = buildSample();
   const lines = sample.lines();
   const at = lines.findLastIndex((line) => line.startsWith('{"head"'));
@@ -227,7 +227,7 @@ describe("completeness", () => {
     expect(await verify(wrong)).toMatchObject({ kind: "broken", record: "7" });
   });
 
-  test("one that asked for records of items must have them", async () => {
+  test("a batch with a ledger of items must have their records", async () => {
     const counts = { succeeded: 2 };
     const batch = started(2).endStep(counts);
     expect(await verify(batch)).toMatchObject({
@@ -237,13 +237,13 @@ describe("completeness", () => {
     });
   });
 
-  test("what an early end left undone is cancelled and has no record", async () => {
+  test("items that an early end left undone are cancelled and have no record", async () => {
     const counts = { succeeded: 2, cancelled: 3 };
     const batch = started(5).block(all(2, "succeeded")).endStep(counts).end("cancelled", counts);
     expect(await verify(batch)).toMatchObject({ kind: "intact", ended: "cancelled" });
   });
 
-  test("an automatic pass takes failures back, those that it names and as many as it says", async () => {
+  test("an automatic pass redrives the failures that it lists, and as many as it says", async () => {
     const rescued = (items: number, back = [1, 2], opened = 2): ExportBuilder =>
       started(3)
         .block([...all(1, "succeeded"), { item: 1, state: "failed" }, { item: 2, state: "failed" }])
@@ -277,7 +277,7 @@ describe("completeness", () => {
       .record("batch.started", { step: 0, drive: 2 });
   };
 
-  test("a redrive by hand reopens the batch, which ends once more", async () => {
+  test("a manual redrive reopens the batch, which ends again", async () => {
     const counts = { succeeded: 2, failed: 1 };
     const batch = redriven()
       .block([{ item: 2, state: "succeeded", drive: 2 }], { fence: 2 })
@@ -328,7 +328,7 @@ describe("completeness", () => {
     expect(await verify(twoSteps(2))).toMatchObject({ kind: "broken", record: "10" });
   });
 
-  test("a step whose slicing was stopped has no plan, and what there was of it is cancelled", async () => {
+  test("a step whose slicing was stopped has no plan, and its planned items are cancelled", async () => {
     const stopped = (succeeded: number): ExportBuilder =>
       started(2)
         .block(all(2, "succeeded"))
@@ -385,7 +385,7 @@ describe("completeness", () => {
     },
   );
 
-  test("a batch that was reopened ends its step once more", async () => {
+  test("a reopened batch ends its step again", async () => {
     const counts = { succeeded: 1, failed: 2 };
     const batch = redriven().end("completed_with_errors", counts, 2);
     expect(await verify(batch)).toMatchObject({
@@ -394,7 +394,7 @@ describe("completeness", () => {
     });
   });
 
-  test("a change is of one chunk, and a block has a bound", async () => {
+  test("a change is about one chunk, and a block has a maximum size", async () => {
     const far = started(3_000_000).record("items.recorded", {
       step: 0,
       chunk: 0,
@@ -420,7 +420,7 @@ describe("completeness", () => {
     });
   });
 
-  test("what the engine itself gave up has no worker", async () => {
+  test("items that the engine itself gave up have no worker", async () => {
     const counts = { succeeded: 1, failed: 1 };
     const batch = started(2)
       .block(all(1, "succeeded"))
@@ -430,7 +430,7 @@ describe("completeness", () => {
     expect(await verify(batch)).toMatchObject({ kind: "intact" });
   });
 
-  test("a type of record that is not known yet is part of the chain and says nothing else", async () => {
+  test("an unknown type of record is part of the chain and has no other effect", async () => {
     const batch = started(0).record("batch.toString", {}).record("constructor", { step: -1 });
     expect(await verify(batch)).toMatchObject({ kind: "intact", records: 6 });
   });

@@ -1,7 +1,7 @@
 /**
- * Checks an export with nothing but its bytes and what the reader trusts: the chain, the blocks, the
- * signatures, the anchors from outside, and that all of it adds up to the batch's plan. It reads the
- * lines as a stream and stops at the first thing that is wrong.
+ * Verifies an export with only its bytes and what the reader trusts: the chain, the blocks, the
+ * signatures, the external anchors, and that everything adds up to the batch's plan. It reads the
+ * lines as a stream and stops at the first problem.
  */
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
@@ -40,13 +40,13 @@ import type { BrokenVerdict, Verdict } from "./verdict.ts";
 
 export interface VerifyOptions {
   /**
-   * Public keys (PEM) or ids of keys that the reader trusts. With none, signatures are checked by the
-   * keys that the export itself brings, and the verdict says that nobody vouches for those.
+   * Public keys (PEM) or ids of keys that the reader trusts. Without any, signatures are checked
+   * with the keys in the export itself, and the verdict says that they are not trusted.
    */
   readonly trusted: readonly string[];
   /**
-   * Signed heads that were kept elsewhere: their bodies, or lines as exports have them. Those of other
-   * batches are passed over, so that a file of anchors can be given as it is.
+   * Signed heads that were stored elsewhere: their bodies, or lines as exports have them. Those of
+   * other batches are ignored, so that a file of anchors can be passed unchanged.
    */
   readonly anchors?: readonly string[];
 }
@@ -70,10 +70,10 @@ class ExportVerifier {
   #batch = "";
   #head: ChainHead = CHAIN_START;
   #block: BlockCheck | null = null;
-  /** What the last record said of items, if it did. */
+  /** What the last record says about items, if anything. */
   #change: ItemsChange | null = null;
   #line = 0;
-  /** What the line at hand is about, as a verdict names it. */
+  /** What the current line is about, as a verdict names it. */
   #record: string | null = null;
   #broken: BrokenVerdict | null = null;
 
@@ -81,13 +81,13 @@ class ExportVerifier {
     this.#signedHeads = new SignedHeadCheck(trusted, anchors);
   }
 
-  /** False ends the reading: something is wrong. */
+  /** False ends the reading: there is a problem. */
   take(buffer: Buffer, start: number, end: number): boolean {
     this.#line++;
     const block = this.#block;
     try {
       if (block !== null && block.left > 0) {
-        // Its place is only put in words when it is needed.
+        // Its position is only formatted when needed.
         this.#record = null;
         block.takeItem(buffer, start, end);
         return block.left > 0 || this.#endBlock(block);
@@ -103,7 +103,7 @@ class ExportVerifier {
     }
   }
 
-  /** All lines of a block are there; what they led to is said by the record that it hangs on. */
+  /** All lines of a block have been read; its record describes the resulting outcomes. */
   #endBlock(block: BlockCheck): boolean {
     if (!block.hasItsRoot()) return this.#breakBlock(block);
     const line = this.#line;
@@ -114,7 +114,7 @@ class ExportVerifier {
     return true;
   }
 
-  /** Which of its lines was changed cannot be known: the block as a whole is named. */
+  /** The changed line is unknown: the block as a whole is named. */
   #breakBlock({ index }: BlockCheck): false {
     const first = this.#line - index + 1;
     const record = String(this.#head.seq);

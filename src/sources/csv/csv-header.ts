@@ -1,6 +1,6 @@
 /**
- * The names of a CSV file's columns: from its first record or from the options, renamed where the
- * options say so. A header that cannot name properties is refused before anything is sliced.
+ * The names of a CSV file's columns: from its first record or from the options, renamed if the
+ * options say so. A header that cannot name properties is refused before slicing.
  */
 import { isUtf8 } from "node:buffer";
 import type { FileHandle } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { markBytesOf } from "../files/text-encoding.ts";
 export interface CsvHeader {
   /** The properties of an item, in the order of the columns. */
   readonly names: readonly string[];
-  /** How much of the file comes before the first record, mark and blank lines included. */
+  /** How many bytes come before the first record, including the byte order mark and blank lines. */
   readonly bytes: number;
   readonly lines: number;
   /** CRC-32 of those bytes. */
@@ -30,11 +30,11 @@ export interface HeaderRules {
   readonly columns: Readonly<Record<string, string>>;
 }
 
-/** A header longer than this is no header. */
+/** A longer first record cannot be a header. */
 const HEADER_BYTES_MAX = 1 << 20;
 const FIRST_READ_BYTES = 16 << 10;
 
-/** The header at the file's start; null when the file holds no record at all. */
+/** The header at the file's start; null when the file has no record at all. */
 export async function readHeader(
   path: string,
   handle: FileHandle,
@@ -55,7 +55,7 @@ export async function readHeader(
   throw refuseHeader(path, `is longer than ${HEADER_BYTES_MAX} bytes`, "Is this a CSV file?");
 }
 
-/** The names in a header that was read before: the very bytes, unchanged. */
+/** Parses a header that was read before, from the same bytes. */
 export function parseKnownHeader(
   path: string,
   head: Buffer,
@@ -70,7 +70,7 @@ interface HeaderPlace {
   readonly from: number;
   readonly to: number;
   readonly lines: number;
-  /** False when it goes on to the end of the bytes, and perhaps beyond. */
+  /** False when it continues to the end of the bytes, and perhaps beyond. */
   readonly ended: boolean;
 }
 

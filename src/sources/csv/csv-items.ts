@@ -1,4 +1,4 @@
-/** The items of a slice of CSV records: objects of text. Each is parsed when it is asked for. */
+/** The items of a slice of CSV records: objects of text. Each is parsed when it is requested. */
 import { isUtf8 } from "node:buffer";
 import type { PermanentError } from "../../core/base/errors.ts";
 import { invariant } from "../../core/base/invariant.ts";

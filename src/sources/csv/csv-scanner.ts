@@ -1,10 +1,10 @@
 /**
  * One record per line, except that a line end between quotes belongs to its field. A quote counts
- * only at a field's start: the inch mark in `5" pipe` is text. Only an empty line is blank; one with
- * white space in it may be a record of one field.
+ * only at a field's start: the inch mark in `5" pipe` is text. Only an empty line is blank; one
+ * with white space may be a record of one field.
  *
- * Not by csv-parse: after a letter behind a closing quote it skips all good records that follow, and
- * it finds the ends of records at a tenth of this speed (see csv-fields.ts for the fields).
+ * Not with csv-parse: after a letter behind a closing quote it skips all good records that follow,
+ * and it finds the ends of records at a tenth of this speed (see csv-fields.ts for the fields).
  */
 import { CARRIAGE_RETURN, LINE_FEED, type RecordScanner } from "../files/record-scanner.ts";
 
@@ -26,7 +26,7 @@ export class CsvScanner implements RecordScanner {
   #state = RECORD_START;
   #quoteLine = -1;
   #sawReturn = false;
-  /** The first quote in these bytes at or after the point of search; found once, used for many. */
+  /** The next quote at or after the search position; found once, used for many records. */
   #nextQuote = -1;
 
   constructor(delimiter: string) {
@@ -54,7 +54,7 @@ export class CsvScanner implements RecordScanner {
     return this.#walk(position);
   }
 
-  /** The end of a record with no quote before its line end: most of most files. */
+  /** The end of a record without a quote before its line end: the common case. */
   #findPlainEnd(position: number): number {
     const bytes = this.#bytes;
     if (this.#nextQuote < position) {
@@ -100,7 +100,7 @@ export class CsvScanner implements RecordScanner {
     return -1;
   }
 
-  /** A record is blank while there is at most one carriage return in it. */
+  /** A record is blank while it has at most one carriage return and nothing else. */
   #noteContent(byte: number | undefined): void {
     if (byte === CARRIAGE_RETURN && !this.#sawReturn) this.#sawReturn = true;
     else this.blank = false;

@@ -66,7 +66,7 @@ const text = fc.string({
   maxLength: 6,
 });
 
-/** A field as some program would write it: in quotes when it must be, or anyway. */
+/** A field as some program may write it: in quotes when needed, or anyway. */
 function spellField(value: string, delimiter: string, quoted: boolean): string {
   const mustQuote = /[\r\n]|^"/.test(value) || value.includes(delimiter);
   return quoted || mustQuote ? `"${value.replaceAll('"', '""')}"` : value;
@@ -103,7 +103,7 @@ const sizes = fc.record({
 });
 
 describe("slicing", () => {
-  test("the slices' items together are what csv-parse makes of the whole file", async () => {
+  test("the slices' items together equal csv-parse's result for the whole file", async () => {
     await fc.assert(
       fc.asyncProperty(table, sizes, async ({ delimiter, content }, size) => {
         const { bufferBytes, ...request } = size;
@@ -121,7 +121,7 @@ describe("slicing", () => {
     );
   });
 
-  test("slicing goes on after any cursor with no gap and no repeat", async () => {
+  test("slicing continues after any cursor with no gap and no repeat", async () => {
     await fc.assert(
       fc.asyncProperty(table, sizes, async ({ delimiter, content }, size) => {
         const { bufferBytes, ...request } = size;
@@ -136,7 +136,7 @@ describe("slicing", () => {
     );
   });
 
-  test("what is made of any bytes does not depend on chunks, buffers or the order of reading", async () => {
+  test("the items of any bytes do not depend on chunks, buffers or the order of reading", async () => {
     const garbage = fc.string({
       unit: fc.constantFrom('"', '"', ",", "\n", "\n", "\r", "a", "é"),
       maxLength: 40,
@@ -173,7 +173,7 @@ describe("slicing", () => {
     }
   });
 
-  test("a header longer than the first look at it is read whole", async () => {
+  test("a header longer than the first read is read completely", async () => {
     const names = Array.from({ length: 5_000 }, (_, at) => `column-${at}`);
     const [item] = await readAll(`${names.join(",")}\n${names.map(() => "1").join(",")}`);
     expect(Object.keys(item as object)).toEqual(names);
@@ -193,7 +193,7 @@ describe("names", () => {
     ]);
   });
 
-  test("names that an object has anyway are plain properties", async () => {
+  test("names that every object has are plain properties", async () => {
     const [item] = await readAll("constructor,toString\n1,2\n");
     expect(Object.entries(item as object)).toEqual([
       ["constructor", "1"],
@@ -225,7 +225,7 @@ describe("names", () => {
   });
 });
 
-describe("a bad record spoils only itself", () => {
+describe("a bad record fails alone", () => {
   test("another number of fields than the header's", async () => {
     expect(await readAll("a,b\n1,2\n3\n\n4,5,6\n7,8\n")).toEqual([
       { a: "1", b: "2" },
@@ -245,7 +245,7 @@ describe("a bad record spoils only itself", () => {
     ]);
   });
 
-  test("an unclosed quote that swallows more than the limit does too", async () => {
+  test("an unclosed quote over the limit names the line too", async () => {
     const content = `a,b\n1,2\n"x\ny","z\n${"3,4\n".repeat(100)}`;
     for (const bufferBytes of [1, 10, 1_000]) {
       expect(await readAll(content, { itemBytesMax: 50, bufferBytes })).toEqual([
@@ -331,14 +331,14 @@ describe("a file that changed", () => {
     await expect(changed("a\n1\n", "a")).rejects.toMatchObject({ code: "SOURCE_CHANGED" });
   });
 
-  test("may have other records changed", async () => {
+  test("is accepted when only other records have changed", async () => {
     const read = await changed("a,b\n1,2\n3,4\n", "a,b\n9,9\n3,4\n");
     expect(outcomes(read as SliceItems[])).toEqual([{ a: "3", b: "4" }]);
   });
 });
 
 describe("options", () => {
-  test("what is no delimiter, header or size is refused", () => {
+  test("invalid delimiters, headers and sizes are refused", () => {
     for (const delimiter of ["", ",,", '"', "\n", "\r", "é", "\0"]) {
       expect(() => csv("x", { delimiter })).toThrow(/delimiter is/);
     }
@@ -350,7 +350,7 @@ describe("options", () => {
     expect(() => csv("x", { separator: ";" } as CsvOptions)).toThrow(/no option separator/);
   });
 
-  test("a locator of another kind of source is refused", async () => {
+  test("refuses a locator of another kind of source", async () => {
     const source = csv(write("a\n1\n"));
     await expect(source.read(["[0,2,1,1,0,0,0]"])).rejects.toMatchObject({
       code: "PIPELINE_CHANGED",

@@ -1,9 +1,10 @@
 /**
- * A CSV file: the first record names the columns, each further one is an item whose values are text.
+ * A CSV file: the first record names the columns, each further one is an item whose values are
+ * text.
  *
- * Quoted fields may hold delimiters, line ends and doubled quotes. A slice is a byte range and its
- * checksum, as with JSONL; its locator also carries the checksum of the header, because the same
- * bytes under other names would be other items.
+ * Quoted fields may contain delimiters, line ends and doubled quotes. A slice is a byte range and
+ * its checksum, as with JSONL; its locator also contains the checksum of the header, because the
+ * same bytes under other names would be other items.
  */
 import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -60,7 +61,7 @@ class CsvSource implements Source<never> {
   readonly #rules: HeaderRules;
   readonly #buffers = new ReadBuffers();
   readonly #options: Required<FileOptions>;
-  /** The header that was parsed last, by its checksum: it is nearly always the same one. */
+  /** The last parsed header, by its checksum: it is nearly always the same one. */
   #known: {
     readonly bytes: number;
     readonly crc: number;
@@ -108,7 +109,7 @@ class CsvSource implements Source<never> {
     const ranges = parsed.map(({ range }) => range);
     const path = this.#file.path;
     return this.#file.use(async (handle) => {
-      // All slices of one batch carry the same header; each is checked against the file as it is now.
+      // All slices of one batch have the same header; it is compared with the file as it is now.
       const proofs = new Map(parsed.map(({ more }) => [more.join(), more]));
       let names: readonly string[] = [];
       for (const [bytes = 0, crc = 0] of proofs.values()) {
@@ -122,7 +123,7 @@ class CsvSource implements Source<never> {
     return this.#file.close();
   }
 
-  /** The names of the columns, after a look at whether the header is still the one of the slices. */
+  /** The names of the columns, after checking that the header is still that of the slices. */
   async #provenNames(handle: FileHandle, bytes: number, crc: number): Promise<readonly string[]> {
     const path = this.#file.path;
     if (this.#rules.names !== null) return nameColumns(path, this.#rules.names, this.#rules);

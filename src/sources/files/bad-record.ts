@@ -1,6 +1,6 @@
 /**
- * The error of one item that cannot be read: it names the place, shows a little of it and says what
- * to do. It fails that item alone, at once: reading the same bytes again cannot help.
+ * The error of one item that cannot be read: it names the place, shows a little of it and gives the
+ * remedy. It fails only that item, at once: reading the same bytes again cannot help.
  */
 import { PermanentError } from "../../core/base/errors.ts";
 
@@ -8,7 +8,7 @@ export interface BadRecord {
   readonly code: string;
   readonly path: string;
   readonly line: number;
-  /** Characters from 1, where known. */
+  /** In characters from 1, if known. */
   readonly column?: number;
   readonly problem: string;
   /** The record's text and the offset to show it around. */
@@ -33,8 +33,9 @@ const EXCERPT_CHARS_MAX = 80;
 const LEAD_CHARS = 40;
 
 /**
- * A short piece of text around an offset, safe for a terminal and a log: whatever is invisible or
- * steers the display (control characters, direction marks, half pairs) is spelled out.
+ * A short piece of text around an offset, safe for a terminal and a log: characters that are
+ * invisible or control the display (control characters, direction marks, lone surrogates) are
+ * spelled out.
  */
 export function excerpt(text: string, offset: number): string {
   const start = Math.max(0, offset - LEAD_CHARS);

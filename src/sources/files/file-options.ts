@@ -1,17 +1,18 @@
-/** The options that every source of records in a file has. */
+/** The options of every source of records in a file. */
 import { checkFlag, checkSize } from "./option-checks.ts";
 
 export interface FileOptions {
   /**
-   * The most bytes of one record, its line end included; default 1 MiB. A longer one is never
-   * loaded: its item fails, the others do not notice.
+   * The most bytes of one record, including its line end; default 1 MiB. A longer one is never
+   * loaded: its item fails, and no other.
    */
   readonly itemBytesMax?: number;
-  /** What is read at once while the file is sliced; default 1 MiB. */
+  /** How much is read at once while slicing; default 1 MiB. */
   readonly bufferBytes?: number;
   /**
-   * Every host that works on the batch finds the same file at this path, as on a shared disk; default
-   * false. Where workers may be on other hosts, a file that is not shared is frozen into the store.
+   * Every host that works on the batch finds the same file at this path, as on a shared disk;
+   * default false. If workers may be on other hosts, a file that is not shared is frozen into the
+   * store.
    */
   readonly shared?: boolean;
 }
@@ -19,7 +20,7 @@ export interface FileOptions {
 export const FILE_OPTION_NAMES = ["itemBytesMax", "bufferBytes", "shared"] as const;
 
 const ITEM_BYTES = 1 << 20;
-/** V8 has no text longer than 512 MiB, and a slice may hold other items beside its longest. */
+/** V8 has no text longer than 512 MiB, and a slice may have other items next to its longest. */
 const ITEM_BYTES_MAX = 1 << 28;
 const BUFFER_BYTES = 1 << 20;
 const BUFFER_BYTES_MAX = 1 << 26;

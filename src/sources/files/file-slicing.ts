@@ -1,6 +1,6 @@
 /**
- * Reads a file once from front to back, with one reused buffer, and yields its slices. It goes on
- * after any cursor, and notices when the file under it is not the one that was begun.
+ * Reads a file once from start to end, with one reused buffer, and yields its slices. It continues
+ * after any cursor, and notices when the file has been replaced or changed.
  */
 import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -10,7 +10,7 @@ import { type FilePosition, loadedBytes, parseCursor } from "./record-range.ts";
 import { LINE_FEED } from "./record-scanner.ts";
 import type { BuiltSlice, SliceBuilder } from "./slice-builder.ts";
 
-/** The slices from `start` on, as many at a time as one buffer of the file holds. */
+/** The slices from `start` on, as many at a time as one buffer of the file contains. */
 export async function* sliceFile(
   path: string,
   handle: FileHandle,
@@ -42,7 +42,7 @@ export async function* sliceFile(
   yield await addHeadChecksums(path, handle, builder.finish());
 }
 
-/** Where slicing goes on after a cursor, if the file still has a line that begins there. */
+/** Where slicing continues after a cursor, if the file still has a line that begins there. */
 export async function resumeAfter(
   kind: string,
   path: string,

@@ -1,6 +1,6 @@
 /**
- * Options are checked when a source is made, not when its first item is read: a slip of the
- * keyboard must not cost an hour of slicing. A misspelt option is refused, never ignored.
+ * Options are checked when a source is made, not when its first item is read: a typing mistake must
+ * not cost an hour of slicing. A misspelled option is refused, never ignored.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { SliceRequest } from "../../ports/source.ts";
@@ -15,7 +15,7 @@ export function checkOptionNames(source: string, options: object, known: readonl
   });
 }
 
-/** A size that was given or left out: a whole number from 1 to `max`. */
+/** A size: a whole number from 1 to `max`, or the fallback. */
 export function checkSize(
   source: string,
   name: string,
@@ -31,7 +31,7 @@ export function checkSize(
   });
 }
 
-/** A choice that was made or left out: then it is not made. */
+/** A flag; false by default. */
 export function checkFlag(source: string, name: string, value: unknown): boolean {
   if (value === undefined || typeof value === "boolean") return value ?? false;
   throw new SluiceError("BAD_OPTION", `${source}(): ${name} is ${JSON.stringify(value)}`, {
@@ -40,7 +40,7 @@ export function checkFlag(source: string, name: string, value: unknown): boolean
   });
 }
 
-/** A path to open: text that is not empty and holds no NUL, which no file system takes. */
+/** A path to open: text that is not empty and has no NUL, which no file system accepts. */
 export function checkPath(source: string, path: unknown): string {
   if (typeof path === "string" && path !== "" && !path.includes("\0")) return path;
   throw new SluiceError("BAD_OPTION", `${source}(): the path is ${JSON.stringify(path)}`, {
@@ -58,7 +58,7 @@ export function checkFunction(source: string, name: string, value: unknown): voi
   });
 }
 
-/** What the engine asks of `slice`. */
+/** Checks what the engine passes to `slice`. */
 export function checkRequest(source: string, request: SliceRequest): void {
   checkSize(source, "chunkSize", request.chunkSize, 1);
   checkSize(source, "sliceBytesMax", request.sliceBytesMax, 1);

@@ -40,7 +40,7 @@ async function reads(ranges: RecordRange[], bytesMax: number): Promise<[number, 
 }
 
 describe("readRanges", () => {
-  test("adjacent ranges are one read", async () => {
+  test("adjacent ranges share one read", async () => {
     const ranges = Array.from({ length: 100 }, (_, at) => range(at * 10, at * 10 + 10));
     const [count, pieces] = await reads(ranges, 1_000);
     expect(count).toBe(1);
@@ -54,7 +54,7 @@ describe("readRanges", () => {
     expect(pieces.map((piece) => piece.length)).toEqual([40, 40, 40, 280, 10]);
   });
 
-  test("a small gap is read over, a step back is a new read", async () => {
+  test("a small gap is read too, a step back starts a new read", async () => {
     const [count, pieces] = await reads([range(500, 510), range(520, 530), range(0, 10)], 1_000);
     expect(count).toBe(2);
     expect(pieces[1]).toEqual(content.subarray(520, 530));
@@ -71,7 +71,7 @@ describe("readRanges", () => {
     expect(pieces).toEqual([content.subarray(3, 100)]);
   });
 
-  test("bytes of an earlier read in fresh memory do not pass for those of the file", async () => {
+  test("old bytes in a reused buffer are not taken for those of the file", async () => {
     vi.spyOn(Buffer, "allocUnsafe").mockImplementation((bytes) =>
       Buffer.from(content.subarray(0, bytes)),
     );
@@ -79,7 +79,7 @@ describe("readRanges", () => {
     await expect(reads([range(0, 20)], 100)).rejects.toMatchObject({ code: "SOURCE_CHANGED" });
   });
 
-  test("no ranges are no read", async () => {
+  test("no ranges cause no read", async () => {
     expect(await reads([], 100)).toEqual([0, []]);
   });
 });

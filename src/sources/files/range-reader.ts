@@ -1,6 +1,6 @@
 /**
- * Reads the byte ranges of slices and proves that they are unchanged. Ranges that follow each other
- * in the file are read together: a hundred thousand slices of one item each cost a few reads.
+ * Reads the byte ranges of slices and proves that they are unchanged. Adjacent ranges of the file
+ * are read together: a hundred thousand slices of one item each cost a few reads.
  */
 import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
@@ -9,13 +9,16 @@ import { BUFFER_BYTES, ReadBuffers } from "./read-buffers.ts";
 import { loadedBytes, type RecordRange } from "./record-range.ts";
 import { readFully } from "./source-file.ts";
 
-/** Bytes between two slices (blank lines) that are worth reading over rather than reading twice. */
+/**
+ * Gaps between two slices (blank lines) up to this size are read too, instead of starting a second
+ * read.
+ */
 const GAP_BYTES_MAX = 64 << 10;
 
-/** Makes something of the bytes of a range; calls `release` when it is done with them. */
+/** Converts the bytes of a range; calls `release` when it no longer needs them. */
 export type MakePiece<Piece> = (range: RecordRange, bytes: Buffer, release: () => void) => Piece;
 
-/** What `make` makes of the bytes of each range, in the order of the ranges. */
+/** The result of `make` for the bytes of each range, in the order of the ranges. */
 export async function readRanges<Piece>(
   path: string,
   handle: FileHandle,
@@ -48,7 +51,7 @@ interface Run {
   readonly ranges: readonly RecordRange[];
 }
 
-/** As many ranges from `first` on as lie close behind each other and fit into one read. */
+/** As many ranges from `first` on as lie close together and fit into one read. */
 function takeRun(ranges: readonly RecordRange[], first: number, readBytesMax: number): Run {
   const taken: RecordRange[] = [];
   let from = 0;

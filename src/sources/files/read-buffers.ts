@@ -1,9 +1,9 @@
 /**
- * Buffers that are read into again and again. A worker reads a large file piece by piece; fresh
- * memory for each would lie about until the next full collection, outside the heap that V8 watches.
+ * Reused read buffers. A worker reads a large file piece by piece; new memory for each piece would
+ * stay until the next full collection, outside of the heap that V8 watches.
  */
 
-/** Large enough for a run of ordinary slices; a larger slice gets a buffer of its own. */
+/** Large enough for several ordinary slices; a larger slice gets its own buffer. */
 export const BUFFER_BYTES = 1 << 20;
 /** Buffers kept for the next read. */
 const KEPT_MAX = 3;
@@ -11,7 +11,7 @@ const KEPT_MAX = 3;
 export class ReadBuffers {
   readonly #free: Buffer[] = [];
 
-  /** A buffer for one read, and what each of its users calls when it is done with it. */
+  /** A buffer for one read, and the function that each of its users calls when done. */
   take(bytes: number, users: number): { readonly buffer: Buffer; readonly release: () => void } {
     const pooled = bytes <= BUFFER_BYTES;
     const whole = (pooled ? this.#free.pop() : undefined) ?? allocate(bytes);

@@ -1,4 +1,4 @@
-/** Where each record of a slice's bytes begins and ends, found when the first one is asked for. */
+/** Where each record of a slice's bytes begins and ends, computed at the first request. */
 import { isAscii, isUtf8 } from "node:buffer";
 import { invariant } from "../../core/base/invariant.ts";
 import type { RecordRange } from "./record-range.ts";
@@ -6,12 +6,12 @@ import { LINE_FEED, type RecordScanner } from "./record-scanner.ts";
 
 export class RecordIndex {
   readonly bytes: Buffer;
-  /** Bytes and characters are the same. */
+  /** All bytes are ASCII: bytes and characters have the same positions. */
   readonly ascii: boolean;
-  /** False: at least one record is not UTF-8, and each has to be looked at. */
+  /** False: at least one record is not UTF-8, and each has to be checked. */
   readonly utf8: boolean;
   readonly #range: RecordRange;
-  /** Start and end of each record, in turns. */
+  /** Start and end of each record, alternating. */
   readonly #bounds: Uint32Array;
 
   constructor(range: RecordRange, bytes: Buffer, scanner: RecordScanner) {
@@ -34,18 +34,18 @@ export class RecordIndex {
     return this.bytes.subarray(this.startOf(position), this.endOf(position));
   }
 
-  /** A copy of its own: text cut from the slice's would keep the whole slice in memory. */
+  /** A separate copy: a substring of the slice's text would keep the whole slice in memory. */
   textOf(position: number): string {
     const encoding = this.ascii ? "latin1" : "utf8";
     return this.bytes.toString(encoding, this.startOf(position), this.endOf(position));
   }
 
-  /** The line of the file where a record begins. Counted only when an error wants to name it. */
+  /** The line of the file where a record begins. Counted only for an error. */
   lineOf(position: number): number {
     return this.#range.line + countLineFeeds(this.bytes.subarray(0, this.startOf(position)));
   }
 
-  /** True for the file's last record when no line end follows it: perhaps it was cut off. */
+  /** True for the file's last record without a line end: the file may be cut off. */
   isUnterminated(position: number): boolean {
     return this.bytes[this.endOf(position) - 1] !== LINE_FEED;
   }
@@ -71,7 +71,7 @@ function findBounds(items: number, bytes: Buffer, scanner: RecordScanner): Uint3
     }
     start = end;
   }
-  // The bytes are those that were sliced (their checksum says so), so only a bug can come here.
+  // The bytes are those that were sliced (their checksum says so), so only a bug can fail here.
   invariant(found === items, `a slice of ${items} items holds ${found} records`);
   return bounds;
 }

@@ -1,6 +1,6 @@
 /**
- * Where a slice's records are in a file, and the text that says so in a chunk's row. The checksum
- * is how a reader knows that the bytes there now are those that were sliced.
+ * The position of a slice's records in a file, and its text in a chunk's row. The checksum shows a
+ * reader whether the bytes are still those that were sliced.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 
@@ -25,7 +25,7 @@ export interface RecordRange {
   readonly openQuoteLine: number;
 }
 
-/** What is read of an overlong record: enough to show how it begins and to notice a change. */
+/** How much is read of an overlong record: enough to show its beginning and to notice a change. */
 const HEAD_BYTES = 256;
 
 /** The bytes that a reader of the range loads. */
@@ -34,7 +34,7 @@ export function loadedBytes(range: RecordRange): number {
   return range.overlong ? Math.min(bytes, HEAD_BYTES) : bytes;
 }
 
-/** A range as compact text, with more numbers after it where a format needs them. */
+/** A range as compact text, with further numbers if a format needs them. */
 export function spellRange(range: RecordRange, more: readonly number[] = []): string {
   const { from, to, line, items, crc, overlong, openQuoteLine } = range;
   const tail = more.length === 0 ? "" : `,${more.join(",")}`;
@@ -74,7 +74,7 @@ export function parseCursor(kind: string, cursor: string): FilePosition {
   throw refuseText("cursor", kind, cursor);
 }
 
-/** The whole numbers, none negative, of a JSON array; null when it is anything else. */
+/** The whole numbers of a JSON array, none negative; null for anything else. */
 export function parseNumbers(text: string): readonly number[] | null {
   let value: unknown;
   try {
@@ -88,7 +88,7 @@ export function parseNumbers(text: string): readonly number[] | null {
   return value.every(isCount) ? value : null;
 }
 
-/** A locator or cursor that this kind of source did not write. */
+/** The error for a locator or cursor that this kind of source did not write. */
 export function refuseText(what: string, kind: string, text: string): SluiceError {
   const shown = JSON.stringify(text.slice(0, 100));
   return new SluiceError("PIPELINE_CHANGED", `${shown} is no ${what} of a ${kind} source`, {

@@ -1,17 +1,17 @@
 /**
- * Finds where records end, byte by byte, with no parsing and no allocation. A scanner is fed the
- * consecutive bytes of a file and may stop and go on anywhere in a record. The same scanner cuts a
- * file into slices and a slice into its records, so the two cannot disagree.
+ * Finds where records end, byte by byte, without parsing or allocation. A scanner gets the
+ * consecutive bytes of a file and may stop and continue anywhere in a record. The same scanner cuts
+ * a file into slices and a slice into its records, so the two cannot disagree.
  */
 export interface RecordScanner {
   /** The next bytes. They must not change until the following `take`. */
   take(bytes: Buffer): void;
   /**
-   * One past the line end of the record in hand, looked for from `position` (where the record
-   * begins, or where the bytes begin when it began earlier); -1 when it goes on beyond them.
+   * One past the line end of the current record, searched from `position` (where the record begins,
+   * or where the bytes begin when it began earlier); -1 when it continues beyond them.
    */
   findEnd(position: number): number;
-  /** Of the record that ended last, or of the one in hand after -1: nothing in it makes an item. */
+  /** About the record that ended last, or the current one after -1: it contains no item. */
   readonly blank: boolean;
   /** Line ends in it. */
   readonly lines: number;

@@ -1,12 +1,11 @@
 /**
  * Cuts a stream of bytes into slices: a slice ends after `chunkSize` items or when its bytes reach
- * `sliceBytesMax`. Nothing of the file is kept but counters and a running checksum, so a line of
- * any length passes through.
+ * `sliceBytesMax`. Only counters and a running checksum are kept, so a line may have any length.
  *
  * A slice begins at its first item: blank records before it are in no slice. A record longer than
- * `itemBytesMax` (blank or not) ends the slice before it, and is a slice of its own, so that no
- * reader ever has to load it. Whether a record is that long is known only at its end, perhaps many
- * buffers later: hence the second checksum, as it was where the record began.
+ * `itemBytesMax` (blank or not) ends the slice before it and gets its own slice, so that no reader
+ * has to load it. Whether a record is that long is known only at its end, perhaps many buffers
+ * later. That is why there is a second checksum, as it was where the record began.
  */
 import { crc32 } from "node:zlib";
 import type { FilePosition, RecordRange } from "./record-range.ts";
@@ -18,7 +17,7 @@ export interface SliceLimits {
   readonly itemBytesMax: number;
 }
 
-/** A finished slice and where the next one is looked for. */
+/** A finished slice, and where to look for the next one. */
 export interface BuiltSlice extends RecordRange {
   readonly next: FilePosition;
 }
@@ -28,7 +27,7 @@ const NO_BYTES = Buffer.alloc(0);
 export class SliceBuilder {
   readonly #scanner: RecordScanner;
   readonly #limits: SliceLimits;
-  /** Where in the file the bytes in hand begin. */
+  /** Where in the file the current bytes begin. */
   #base: number;
   #recordFrom: number;
   #recordLine: number;
@@ -38,7 +37,7 @@ export class SliceBuilder {
   /** Checksum of the slice up to `#crcTo`. */
   #crc = 0;
   #crcTo: number;
-  /** Checksum of the slice up to the record in hand, if that began in earlier bytes. */
+  /** Checksum of the slice up to the current record, if that began in earlier bytes. */
   #crcBeforeRecord = 0;
 
   constructor(scanner: RecordScanner, start: FilePosition, limits: SliceLimits) {
@@ -52,7 +51,7 @@ export class SliceBuilder {
     this.#crcTo = start.byte;
   }
 
-  /** Takes the next bytes of the file; answers the slices that ended in them. */
+  /** Processes the next bytes of the file; returns the slices that ended in them. */
   feed(bytes: Buffer): BuiltSlice[] {
     const built: BuiltSlice[] = [];
     this.#scanner.take(bytes);
@@ -118,7 +117,10 @@ export class SliceBuilder {
     };
   }
 
-  /** Its checksum is that of its head, which is long gone here: whoever has the file fills it in. */
+  /**
+   * Its checksum is that of its head, which is no longer in memory: the caller, who has the file,
+   * adds it.
+   */
   #overlong(to: number): BuiltSlice {
     const { lines, openQuote } = this.#scanner;
     return {
@@ -133,20 +135,20 @@ export class SliceBuilder {
     };
   }
 
-  /** The checksum of the slice up to an offset at or behind the end of the bytes in hand. */
+  /** The checksum of the slice up to an offset at or after the end of the current bytes. */
   #crcUpTo(bytes: Buffer, to: number): number {
     if (to <= this.#crcTo) return this.#crc;
     return crc32(bytes.subarray(this.#crcTo - this.#base, to - this.#base), this.#crc);
   }
 
-  /** The checksum of the slice up to the record in hand. */
+  /** The checksum of the slice up to the current record. */
   #crcBefore(bytes: Buffer): number {
     return this.#recordFrom < this.#base
       ? this.#crcBeforeRecord
       : this.#crcUpTo(bytes, this.#recordFrom);
   }
 
-  /** The bytes are about to be overwritten: what the checksum needs of them is taken now. */
+  /** The bytes are about to be overwritten: adds them to the checksum now. */
   #carryChecksum(bytes: Buffer): void {
     const end = this.#base + bytes.length;
     if (this.#recordFrom >= this.#base) {
@@ -154,7 +156,7 @@ export class SliceBuilder {
       this.#crcTo = this.#recordFrom;
       this.#crcBeforeRecord = this.#crc;
     }
-    // Beyond the limit the record is in no checksum: a line of gigabytes is only skipped over.
+    // Beyond the limit the record is in no checksum: a line of gigabytes is only skipped.
     if (end - this.#recordFrom > this.#limits.itemBytesMax) return;
     this.#crc = this.#crcUpTo(bytes, end);
     this.#crcTo = end;

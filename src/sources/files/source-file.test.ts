@@ -20,7 +20,7 @@ afterEach(async () => {
 const handleOf = (): Promise<FileHandle> => file.use((handle) => Promise.resolve(handle));
 
 describe("SourceFile", () => {
-  test("one opening serves all reads until it is closed", async () => {
+  test("all reads share one open file until it is closed", async () => {
     const [first, second] = await Promise.all([handleOf(), handleOf()]);
     expect(second).toBe(first);
     expect(await handleOf()).toBe(first);
@@ -29,7 +29,7 @@ describe("SourceFile", () => {
     expect(await handleOf()).not.toBe(first);
   });
 
-  test("close waits for the reads under way, and a read after it opens anew", async () => {
+  test("close waits for the reads under way, and a later read opens the file again", async () => {
     const gate = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<FileHandle>();
     const reading = file.use(async (handle) => {
@@ -46,14 +46,14 @@ describe("SourceFile", () => {
     expect(handle.fd).toBe(-1);
   });
 
-  test("an opening in which a read failed is closed and not used again", async () => {
+  test("an open file with a failed read is closed and not used again", async () => {
     const first = await handleOf();
     await expect(file.use(() => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
     expect(first.fd).toBe(-1);
     expect(await handleOf()).not.toBe(first);
   });
 
-  test("a file that could not be opened is tried again by the next read", async () => {
+  test("the next read retries a file that could not be opened", async () => {
     const missing = new SourceFile(join(folder, "later"));
     const use = (): Promise<number> => missing.use((handle) => Promise.resolve(handle.fd));
     await expect(Promise.all([use(), use()])).rejects.toMatchObject({ code: "SOURCE_MISSING" });
@@ -65,7 +65,7 @@ describe("SourceFile", () => {
 });
 
 describe("describeFileError", () => {
-  test("says which failures may pass", () => {
+  test("marks transient failures as retryable", () => {
     const fail = (code: string) =>
       describeFileError("/a", Object.assign(new Error(code), { code }));
     expect(fail("EMFILE")).toMatchObject({ code: "SOURCE_UNREADABLE", retryable: true });

@@ -1,10 +1,11 @@
 /**
- * A file on disk as a source sees it: opened with an error that says what to do, refused when it
- * is no plain text file, and kept open between reads, because a worker reads it thousands of times.
+ * A file on disk as a source sees it: opened with an error that gives the remedy, refused when it
+ * is not a plain text file, and kept open between reads, because a worker reads it thousands of
+ * times.
  *
- * One opening is shared by all reads under way. `close` lets the last of them finish first; a read
- * after it opens the file again. An opening in which a read failed is not used again, so that a
- * retry sees the file that is there then.
+ * All reads under way share one open file. `close` waits for the last of them; a later read opens
+ * the file again. After a failed read the open file is not used again, so that a retry sees the
+ * current file.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -27,13 +28,13 @@ const RETRYABLE_CODES: ReadonlySet<string> = new Set([
 interface Opening {
   readonly handle: Promise<FileHandle>;
   users: number;
-  /** Nobody may join any more; the last user closes the file. */
+  /** No new user may join; the last user closes the file. */
   retired: boolean;
   readonly closed: PromiseWithResolvers<void>;
 }
 
 export class SourceFile {
-  /** Absolute, so that a later change of directory changes nothing. */
+  /** Absolute, so that a later change of directory has no effect. */
   readonly path: string;
   #opening: Opening | null = null;
 
@@ -61,7 +62,7 @@ export class SourceFile {
     }
   }
 
-  /** Returns when the reads under way have ended and the file is closed. */
+  /** Resolves when the reads under way have ended and the file is closed. */
   async close(): Promise<void> {
     const opening = this.#opening;
     if (opening === null) return;
@@ -78,13 +79,13 @@ export class SourceFile {
 
 async function closeWhenLeft(opening: Opening): Promise<void> {
   if (!opening.retired || opening.users > 0) return;
-  // An opening that failed has nothing to close, and its user has been told why.
+  // A failed open has nothing to close, and its user has got the error.
   const handle = await opening.handle.catch(() => null);
   await handle?.close();
   opening.closed.resolve();
 }
 
-/** Opens a plain file for reading, or says why it cannot be a source. */
+/** Opens a plain file for reading, or explains why it cannot be a source. */
 export async function openSourceFile(path: string): Promise<FileHandle> {
   let handle: FileHandle;
   try {
@@ -144,7 +145,7 @@ function readCode(cause: unknown): string {
   return String(cause);
 }
 
-/** Fills `target` from the file as far as the file goes; answers how many bytes there were. */
+/** Fills `target` from the file as far as it goes; returns the number of bytes. */
 export async function readFully(
   path: string,
   handle: FileHandle,

@@ -1,7 +1,7 @@
 /**
- * The first bytes of a file: a UTF-8 mark is skipped; the marks of what is often handed over by
- * mistake (UTF-16, gzip, a spreadsheet) are refused at once, because a million failed items would
- * hide the one thing that is wrong.
+ * Checks the first bytes of a file: a UTF-8 mark is skipped; marks of formats that are often passed
+ * by mistake (UTF-16, gzip, a spreadsheet) are refused at once, because a million failed items
+ * would hide the single cause.
  */
 import type { FileHandle } from "node:fs/promises";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -47,7 +47,7 @@ export async function skipMark(path: string, handle: FileHandle): Promise<number
   return markBytesOf(head);
 }
 
-/** The same for the first bytes of a file that was accepted before. */
+/** The same for the first bytes of a file that was already accepted. */
 export function markBytesOf(head: Buffer): number {
   return startsWith(head, UTF8_MARK) ? UTF8_MARK.length : 0;
 }

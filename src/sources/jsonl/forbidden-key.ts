@@ -1,16 +1,18 @@
 /**
  * Keys that can change the prototypes of a program that copies an item carelessly: `__proto__`, and
- * `constructor` with a `prototype` in it. Clean data pays for two quick searches over a whole slice;
- * only an item whose text looks suspicious is walked.
+ * `constructor` with a `prototype` in it. Clean data costs two quick searches over a whole slice;
+ * only an item with suspicious text is walked.
  */
 
 /** In both `__proto__` and `prototype`. */
 const TELLTALE = "proto";
-/** How a letter or an underline of them would be hidden in an escape: \u005f, \u0060 to \u007f. */
+/** How a letter or underscore of them could be hidden in an escape: \u005f, \u0060 to \u007f. */
 const ESCAPED_LETTER = /\\u00(?:5f|[67][0-9a-f])/i;
 const ESCAPE_START = "\\u00";
 
-/** True when the bytes need a closer look: a word of the keys, or an escape that may hide one. */
+/**
+ * True when the bytes need a closer check: a part of such a key, or an escape that may hide one.
+ */
 export function mayHoldForbiddenKey(bytes: Buffer): boolean {
   if (bytes.includes(TELLTALE, 0, "latin1")) return true;
   return bytes.includes(ESCAPE_START, 0, "latin1") && ESCAPED_LETTER.test(bytes.toString("latin1"));

@@ -1,6 +1,6 @@
 /**
- * Says where a line stops being JSON, and what was expected there. V8 knows both only some of the
- * time and words it differently in each version; a person who mends line 81,224 by hand needs the
+ * Finds where a line stops being JSON, and what was expected there. V8 reports both only sometimes
+ * and words it differently in each version; a person who fixes line 81,224 by hand needs the
  * column. Runs only on lines that `JSON.parse` has refused, and does not recurse.
  */
 import { unreachable } from "../../core/base/invariant.ts";
@@ -105,11 +105,14 @@ class FaultFinder {
     return "next";
   }
 
-  /** By hand: a pattern over a string of megabytes would outgrow the stack of its engine. */
+  /**
+   * A loop, because a regular expression over a string of megabytes would overflow its engine's
+   * stack.
+   */
   #takeString(): JsonFault | null {
     this.#at++;
     for (;;) {
-      // NaN at the end of the text, which is neither a quote nor at least a space.
+      // NaN at the end of the text, which is neither a quote nor >= a space.
       const code = this.#text.charCodeAt(this.#at);
       if (code === BACKSLASH) {
         if (!this.#skip(ESCAPE)) return this.#fault("an escape that JSON does not know");
@@ -125,7 +128,7 @@ class FaultFinder {
     while (" \t\r\n".includes(this.#text[this.#at] ?? "end")) this.#at++;
   }
 
-  /** Moves over what the pattern matches here; false when that is nothing. */
+  /** Skips what the pattern matches here; false when it does not match. */
   #skip(pattern: RegExp): boolean {
     pattern.lastIndex = this.#at;
     const from = this.#at;

@@ -1,4 +1,4 @@
-/** The items of a slice of JSON lines. Each is parsed when it is asked for, and fails alone. */
+/** The items of a slice of JSON lines. Each is parsed when it is requested, and fails alone. */
 import { isUtf8 } from "node:buffer";
 import { invariant } from "../../core/base/invariant.ts";
 import type { SliceItems } from "../../ports/source.ts";
@@ -15,8 +15,8 @@ interface Prepared {
 }
 
 /**
- * Lines are decoded together, as cutting a text is quicker than decoding each line, but only so
- * many at a time: a text that lives through collections makes V8 grow its young generation.
+ * Lines are decoded together, because cutting a text is faster than decoding each line, but only so
+ * many at a time: a text that survives collections makes V8 grow its young generation.
  */
 const DECODED_BYTES_MAX = 8_192;
 
@@ -27,7 +27,7 @@ export class JsonlItems implements SliceItems {
   readonly #onRelease: () => void;
   #bytes: Buffer | null;
   #prepared: Prepared | null = null;
-  /** Some lines as text, where bytes and characters are the same, and where they begin and end. */
+  /** Some lines as ASCII text, and where they begin and end. */
   #text = "";
   #textFrom = 0;
   #textTo = 0;

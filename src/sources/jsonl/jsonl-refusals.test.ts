@@ -42,7 +42,7 @@ describe("a file that changed", () => {
     }
   }
 
-  test("is refused when a byte is another", async () => {
+  test("is refused when a byte has changed", async () => {
     const reading = changed("1\n2\n3\n4\n", (path) => writeFileSync(path, "1\n2\n3\n5\n"));
     await expect(reading).rejects.toMatchObject({
       name: "SluiceError",
@@ -67,7 +67,7 @@ describe("a file that changed", () => {
     });
   });
 
-  test("may have grown", async () => {
+  test("is accepted when it has grown", async () => {
     const read = await changed("1\n2\n", (path) => writeFileSync(path, "1\n2\n3\n"));
     expect(itemsOf(read as SliceItems[])).toEqual([1, 2]);
   });
@@ -85,7 +85,7 @@ describe("a file that changed", () => {
     await source.close?.();
   });
 
-  test("is refused when an overlong line begins otherwise", async () => {
+  test("is refused when the beginning of an overlong line has changed", async () => {
     const path = write(`${"x".repeat(1_000)}\n`);
     const source = jsonl(path, { itemBytesMax: 100 });
     const [slice] = await sliceAll(source);
@@ -93,7 +93,7 @@ describe("a file that changed", () => {
     await expect(source.read([slice!.locator])).rejects.toMatchObject({ code: "SOURCE_CHANGED" });
   });
 
-  test("cannot be sliced on where no line begins any more", async () => {
+  test("cannot be sliced further where no line begins any more", async () => {
     const path = write("1\n2\n3\n");
     const source = jsonl(path);
     const [slice] = await sliceAll(source, { chunkSize: 1 });
@@ -105,14 +105,14 @@ describe("a file that changed", () => {
     }
   });
 
-  test("after its last cursor has nothing more", async () => {
+  test("has no slices after its last cursor", async () => {
     const source = jsonl(write("1\n2"));
     const [slice] = await sliceAll(source);
     expect(await sliceAll(source, { after: slice!.cursor })).toEqual([]);
   });
 });
 
-describe("what is no file to read", () => {
+describe("a path that is not a readable file", () => {
   const refused = async (path: string, code: string, text: RegExp): Promise<void> => {
     const error = await sliceAll(jsonl(path)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: "SluiceError", code });
@@ -138,7 +138,7 @@ describe("what is no file to read", () => {
     chmodSync(folder, 0o755);
     const isRoot = process.getuid?.() === 0;
     try {
-      // Root may read everything: be nobody for a moment.
+      // Root may read everything, so become another user for a moment.
       if (isRoot) process.seteuid?.(65_534);
     } catch {
       context.skip("this runner cannot change its user, and root may read everything");
@@ -150,7 +150,7 @@ describe("what is no file to read", () => {
     }
   });
 
-  test("UTF-16, gzip and ZIP are refused whole, not line by line", async () => {
+  test("UTF-16, gzip and ZIP are refused as a whole, not line by line", async () => {
     await refused(write(Buffer.from("\ufeff1\n", "utf16le")), "SOURCE_UNREADABLE", /UTF-16.*iconv/);
     await refused(write(Buffer.from([0x1f, 0x8b, 8, 0])), "SOURCE_UNREADABLE", /gzip.*Unpack/);
     await refused(write("PK\u0003\u0004..."), "SOURCE_UNREADABLE", /ZIP.*export/);
@@ -158,7 +158,7 @@ describe("what is no file to read", () => {
 });
 
 describe("options", () => {
-  test("sizes that are no whole positive numbers are refused", () => {
+  test("sizes that are not whole positive numbers are refused", () => {
     for (const size of [0, -1, Number.NaN, 1.5, Number.POSITIVE_INFINITY, 2 ** 40]) {
       expect(() => jsonl("x", { itemBytesMax: size })).toThrow(/itemBytesMax is/);
       expect(() => jsonl("x", { bufferBytes: size })).toThrow(/bufferBytes is/);
@@ -171,7 +171,7 @@ describe("options", () => {
     expect(() => jsonl("a\0b")).toThrow(/the path is/);
   });
 
-  test("a request for slices of no items is refused", async () => {
+  test("a request for slices with 0 items is refused", async () => {
     const source = jsonl(write("1\n"));
     await expect(sliceAll(source, { chunkSize: 0 })).rejects.toMatchObject({ code: "BAD_OPTION" });
     await expect(sliceAll(source, { sliceBytesMax: Number.NaN })).rejects.toMatchObject({

@@ -109,7 +109,7 @@ const sizes = fc.record({
   itemBytesMax: fc.constantFrom(8, 20, 1 << 20),
 });
 
-/** The whole file at once, as simply as can be. */
+/** Parses the whole file at once, as simply as possible. */
 function parseNaively(text: string, itemBytesMax: number): unknown[] {
   return text
     .replace(/^\ufeff/, "")
@@ -140,7 +140,7 @@ describe("slicing", () => {
     );
   });
 
-  test("slicing goes on after any cursor with no gap and no repeat", async () => {
+  test("slicing continues after any cursor with no gap and no repeat", async () => {
     await fc.assert(
       fc.asyncProperty(content, sizes, async (text, { chunkSize, sliceBytesMax, ...options }) => {
         const source = jsonl(write(text), options);
@@ -238,7 +238,7 @@ describe("slicing", () => {
   });
 });
 
-describe("a bad line spoils only itself", () => {
+describe("a bad line fails alone", () => {
   test("malformed JSON names line, column, excerpt and remedy", async () => {
     const text = '{"a":1}\n{"a" 2}\n{"a":3}\n';
     expect(await readAll(text)).toEqual([{ item: { a: 1 } }, "MALFORMED_LINE", { item: { a: 3 } }]);
@@ -303,7 +303,7 @@ describe("a bad line spoils only itself", () => {
     );
   });
 
-  test("a line at the limit is read, its line end included", async () => {
+  test("a line at the limit is read, including its line end", async () => {
     expect(await readAll('"1234"\n', { itemBytesMax: 7 })).toEqual([{ item: "1234" }]);
     expect(await readAll('"1234"\r\n', { itemBytesMax: 7 })).toEqual(["LINE_TOO_LONG"]);
   });
@@ -352,7 +352,7 @@ describe("a bad line spoils only itself", () => {
     );
   });
 
-  test("what steers a display is spelled out in the excerpt, and the excerpt is short", async () => {
+  test("control characters are spelled out in the excerpt, and the excerpt is short", async () => {
     const message = await messageOf(`{"a":\u001b[31m\u202e${"y".repeat(5_000)}\n`);
     expect(message).toContain('{"a":\\u{1b}[31m\\u{202e}yyy');
     expect(message.length).toBeLessThan(folder.length + 250);

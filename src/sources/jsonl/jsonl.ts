@@ -1,8 +1,8 @@
 /**
  * A file with one JSON value per line.
  *
- * It is scanned once for line ends, with no parsing; a slice is a byte range and its checksum, and
- * whoever works on it reads just those bytes. Blank lines are no items, CRLF and a UTF-8 mark are
+ * It is scanned once for line ends, without parsing. A slice is a byte range and its checksum, and
+ * a worker reads only the bytes of its slices. Blank lines are not items, CRLF and a UTF-8 mark are
  * accepted, the last line needs no line end. A line that cannot be read fails alone, with its
  * number; a file that changed under a batch is refused.
  */

@@ -17,7 +17,7 @@ export class LineScanner implements RecordScanner {
 
   findEnd(position: number): number {
     const bytes = this.#bytes;
-    // A line has ended before: this is a new one.
+    // A line has already ended: this is a new one.
     if (this.lines === 1) {
       this.lines = 0;
       this.blank = true;

@@ -50,7 +50,7 @@ describe("keyset", () => {
     database.close();
   });
 
-  test("rows that come and go behind the reader shift nothing", async () => {
+  test("rows that are added or removed behind the reader shift nothing", async () => {
     const table = new Set([1, 2, 3, 4, 5, 6]);
     const source = keyset({
       page: (after: number | null, limit) =>
@@ -70,7 +70,7 @@ describe("keyset", () => {
     expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  test("a page is asked for only when the rows before it have been taken", async () => {
+  test("a page is requested only when the rows before it have been taken", async () => {
     const asked: (number | null)[] = [];
     const source = keyset({
       page: (after: number | null) => {
@@ -88,7 +88,7 @@ describe("keyset", () => {
     expect(asked).toEqual([null, 2]);
   });
 
-  test("a query that does not use its key is stuck, not endless", async () => {
+  test("a query that does not use its key fails instead of looping", async () => {
     await expect(read<number>(() => keyed(1, 2))).rejects.toMatchObject({
       name: "SluiceError",
       code: "SOURCE_BAD_PAGE",
@@ -120,7 +120,7 @@ describe("keyset", () => {
     });
   });
 
-  test("falling keys, text in any collation and big integers are fine", async () => {
+  test("falling keys, text in any collation and big integers are accepted", async () => {
     const pagesOf =
       <Key extends KeysetKey>(...pages: Key[][]) =>
       () =>

@@ -1,10 +1,10 @@
 /**
- * The rows of a query, page by page after the last key that was seen. Unlike OFFSET it reads each
- * row once however deep it is, and rows that come or go meanwhile shift nothing. It is a stream: the
- * engine freezes it into manifests.
+ * The rows of a query, page by page after the last key. Unlike OFFSET it reads each row once at any
+ * depth, and rows that are added or removed meanwhile shift nothing. It is a stream: the engine
+ * freezes it into manifests.
  *
- * A keyset loses rows silently when its key is not unique, and loops for ever when the query does
- * not use it. Both show in the keys, so each is compared with the one before.
+ * A keyset silently loses rows when its key is not unique, and loops for ever when the query does
+ * not use the key. Both show in the keys, so each is compared with the one before.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { checkFunction, checkOptionNames, checkSize } from "../files/option-checks.ts";
@@ -13,11 +13,11 @@ import { callUser, checkPage } from "./user-source.ts";
 export type KeysetKey = string | number | bigint;
 
 export interface KeysetOptions<Row, Key extends KeysetKey> {
-  /** At most `limit` rows after a key, in the key's order; null asks for the first ones. */
+  /** At most `limit` rows after a key, in the key's order; null for the first ones. */
   readonly page: (afterKey: Key | null, limit: number) => Promise<readonly Row[]> | readonly Row[];
   /** The column that the query sorts by; unique, and never null. */
   readonly key: (row: Row) => Key;
-  /** Rows asked for at once; default 1,000. */
+  /** Rows per request; default 1,000. */
   readonly pageSize?: number;
 }
 
@@ -58,16 +58,18 @@ async function* readRows<Row, Key extends KeysetKey>(
     const rows = await callUser(call, () => options.page(after, pageSize));
     checkPage(call, rows);
     if (rows.length === 0) return;
-    // The whole page first: a row that is yielded has a key that leads on from the one before.
+    // The whole page first: a row that is yielded has a key that continues from the one before.
     for (const row of rows) keys.advance(options.key(row), call);
     yield* rows;
   }
 }
 
-/** Watches that keys advance: no key twice in a row, and numbers in one direction. */
+/** Checks that keys advance: no key twice in a row, and numbers in one direction. */
 class KeyOrder<Key extends KeysetKey> {
   last: Key | null = null;
-  /** 1 rising, -1 falling, 0 not known yet. Text is not judged: a collation orders it otherwise. */
+  /**
+   * 1 rising, -1 falling, 0 unknown. The order of text is not checked: it depends on the collation.
+   */
   #direction = 0;
 
   advance(key: Key, call: string): void {

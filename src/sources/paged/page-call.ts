@@ -17,7 +17,7 @@ export async function countItems(calls: PagedCalls<unknown>): Promise<number> {
   });
 }
 
-/** At most `count` items: more than was asked for would be read again as the next page. */
+/** At most `count` items: additional ones would be read again as the next page. */
 export async function readPage<Item>(
   calls: PagedCalls<Item>,
   start: number,

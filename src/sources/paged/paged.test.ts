@@ -57,7 +57,7 @@ describe("a paged API as a stream", () => {
     expect(calls).toEqual(["0,3", "3,3"]);
   });
 
-  test("fewer items than announced is an error that says how many", async () => {
+  test("fewer items than announced are an error with the number", async () => {
     const { read: readItems } = api(rows(7));
     const reading = read({ count: () => 10, read: readItems, pageSize: 5 });
     await expect(reading).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe("a paged API as a stream", () => {
     });
   });
 
-  test("an API that ignores start is found out by its repeated page", async () => {
+  test("an API that ignores start is detected by its repeated page", async () => {
     const reading = read({
       count: () => 10,
       read: (_, count) => rows(10).slice(0, count),
@@ -79,14 +79,14 @@ describe("a paged API as a stream", () => {
     });
   });
 
-  test("equal plain values on two pages are no repeated page", async () => {
+  test("equal plain values on two pages are not a repeated page", async () => {
     const items = await collect(
       paged({ count: () => 4, read: (_, count) => Array<number>(count).fill(0), pageSize: 2 }),
     );
     expect(items).toEqual([0, 0, 0, 0]);
   });
 
-  test("answers that are no page or no count are refused", async () => {
+  test("invalid pages and counts are refused", async () => {
     for (const count of [-1, 1.5, Number.NaN, "7" as unknown as number]) {
       await expect(read({ count: () => count, read: () => [] })).rejects.toMatchObject({
         code: "SOURCE_BAD_PAGE",
@@ -161,7 +161,7 @@ describe("a stable paged API as a source", () => {
     expect(calls).toEqual(["6,2", "0,4"]);
   });
 
-  test("items that are there no more are a change of the source", async () => {
+  test("missing items are a change of the source", async () => {
     const items = rows(10);
     const { count, read: readItems } = api(items);
     const source = paged({ count: () => items.length, read: readItems, stable: true });

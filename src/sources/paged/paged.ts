@@ -1,10 +1,10 @@
 /**
- * An API that tells how many items there are and reads them by position.
+ * An API that returns the number of items and reads them by position.
  *
- * Most such APIs shift under the reader: a record deleted on page 1 moves another from page 3 to
- * page 2. So by default it is a stream, which the engine freezes into manifests once. Only an API
- * that promises `stable` positions (a snapshot, an export, an append-only list) is a `Source` whose
- * slices are ranges, read by whoever works on them.
+ * Most such APIs shift under the reader: when a record on page 1 is deleted, another moves from
+ * page 3 to page 2. So by default it is a stream, which the engine freezes into manifests once.
+ * Only an API that promises `stable` positions (a snapshot, an export, an append-only list) is a
+ * `Source` whose slices are ranges, which workers read themselves.
  */
 import { isDeepStrictEqual } from "node:util";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -14,9 +14,9 @@ import { countItems, type PagedCalls, readPage } from "./page-call.ts";
 import { StablePages } from "./stable-pages.ts";
 
 export interface PagedOptions<Item> extends PagedCalls<Item> {
-  /** Items asked for at once; default 100. */
+  /** Items per request; default 100. */
   readonly pageSize?: number;
-  /** True: position n is the same item for as long as the batch lives. */
+  /** True: position n is the same item for the life of the batch. */
   readonly stable?: boolean;
 }
 
@@ -46,7 +46,7 @@ export function paged<Item>(options: PagedOptions<Item>): Source<Item> | AsyncIt
   return { [Symbol.asyncIterator]: () => readPages(options, pageSize) };
 }
 
-/** A page may be short where the API caps it: reading goes on behind what did come. */
+/** A page may be short where the API caps it: reading continues after the items that came. */
 async function* readPages<Item>(
   options: PagedOptions<Item>,
   pageSize: number,
@@ -58,7 +58,8 @@ async function* readPages<Item>(
     if (page.length === 0) {
       throw describeShortPage(`read(${start}, …) was empty`, start, announced);
     }
-    // An API that ignores `start`, or clamps it to its last page, would fill up the count for ever.
+    // An API that ignores `start`, or clamps it to its last page, would fill the count with
+    // repeats.
     if (isSamePage(previous, page)) {
       throw describeShortPage(`read(${start}, …) repeated the page before it`, start, announced);
     }
@@ -68,7 +69,7 @@ async function* readPages<Item>(
   }
 }
 
-/** Only objects are compared: two pages of equal numbers may well be what the API holds. */
+/** Only objects are compared: two pages of equal numbers may be the real content. */
 function isSamePage(previous: readonly unknown[], page: readonly unknown[]): boolean {
   const [first] = page;
   return typeof first === "object" && first !== null && isDeepStrictEqual(previous, page);

@@ -1,6 +1,7 @@
 /**
- * A paged API with stable positions as a `Source`: a slice is a range `[start, count]`, and adjacent
- * slices are read in one call. Positions say nothing of bytes, so `sliceBytesMax` cannot be kept.
+ * A paged API with stable positions as a `Source`: a slice is a range `[start, count]`, and
+ * adjacent slices are read in one call. Positions do not tell sizes, so `sliceBytesMax` cannot be
+ * enforced.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { invariant } from "../../core/base/invariant.ts";
@@ -81,7 +82,7 @@ class ArrayItems implements SliceItems {
   }
 }
 
-/** As many stretches from `first` on as follow each other and fit into one call. */
+/** As many adjacent ranges from `first` on as fit into one call. */
 function takeRun(
   stretches: readonly Stretch[],
   first: number,
@@ -108,7 +109,7 @@ function parseLocator(locator: string): Stretch {
   throw refuseText("locator", KIND, locator);
 }
 
-/** Where slicing goes on, if the API still holds as many items as when it was begun. */
+/** Where slicing continues, if the API still has as many items as at the start. */
 function resumeAt(cursor: string, total: number): number {
   const numbers = parseNumbers(cursor);
   const [at = 0, totalThen = 0] = numbers ?? [];

@@ -1,6 +1,6 @@
 /**
- * Calls into the user's own code that fetches items (a page of an API, of a query), so that what
- * goes wrong there names the call and says whether trying again may help.
+ * Calls into the user's own code that fetches items (a page of an API, of a query), so that an
+ * error there names the call and says whether a retry may help.
  */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 
@@ -22,7 +22,7 @@ export async function callUser<Result>(
   }
 }
 
-/** A page that is a list, as the types ask but JavaScript does not. */
+/** Checks that a page is a list, which JavaScript users may get wrong. */
 export function checkPage(call: string, page: unknown): void {
   if (Array.isArray(page)) return;
   throw new SluiceError("SOURCE_BAD_PAGE", `${call} did not return an array`, {

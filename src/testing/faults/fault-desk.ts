@@ -1,10 +1,10 @@
-/** Knows which faults are still to come, and says at each call of the store whether one strikes. */
+/** Keeps the pending faults, and decides at each call of the store whether one happens. */
 import type { StoreVerb } from "../../ports/store/store-verbs.ts";
 import { isAt, mayBeAt } from "./fault-points.ts";
 import type { Fault, FaultKind } from "./faults.ts";
 
 export interface DeskCall {
-  /** The process that makes it. */
+  /** The process that makes the call. */
   readonly process: string;
   readonly verb: StoreVerb;
   readonly args: readonly unknown[];
@@ -30,12 +30,14 @@ export class FaultDesk {
     this.#rehearse = rehearse;
   }
 
-  /** Those that have not happened. */
+  /** The faults that have not happened. */
   get left(): readonly Fault[] {
     return this.#pending.map(({ fault }) => fault);
   }
 
-  /** The call is at the store and has not been made: the fault that strikes before it, if one does. */
+  /**
+   * The call has reached the store and has not been made: the fault that happens before it, if any.
+   */
   async findBefore(call: DeskCall): Promise<Fault | null> {
     const due = this.#pending.filter(
       ({ fault, seen }) =>
@@ -50,7 +52,7 @@ export class FaultDesk {
     return this.#take(due.find(({ fault }) => isAt(fault.point, { ...call, ...rehearsed })));
   }
 
-  /** The call was made: counts it, and answers the fault that strikes after it, if one does. */
+  /** The call was made: counts it, and returns the fault that happens after it, if any. */
   noteMade(call: DeskCall, answer: unknown): Fault | null {
     const met = this.#pending.filter(
       ({ fault }) => isMeant(fault, call) && isAt(fault.point, { ...call, answer }),

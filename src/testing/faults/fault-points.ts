@@ -1,7 +1,7 @@
 /**
- * Where a fault can strike, in words that users know: a settle, a lease, a submit. Each word says of
- * a call of the store, by what it carried and what was answered, whether it was one. Experts name
- * the store's own verbs instead, as `store.work`.
+ * The points where a fault can happen, in words that users know: a settle, a lease, a submit. Each
+ * word tests a call of the store, by its content and its answer. Experts can name the store's own
+ * calls instead, as `store.work`.
  */
 import { isEnded } from "../../core/batch/batch.ts";
 import type { ReportResult } from "../../core/batch/chunk.ts";
@@ -18,7 +18,7 @@ export interface AnsweredCall {
 }
 
 interface Word {
-  /** The only verbs that can be one. */
+  /** Only these calls can match. */
   readonly verbs: readonly StoreVerb[];
   readonly isAt: (call: AnsweredCall) => boolean;
 }
@@ -28,7 +28,7 @@ const isDone = (call: AnsweredCall): boolean => kindOf(call) === "done";
 const always = (): boolean => true;
 const answersTrue = ({ answer }: AnsweredCall): boolean => answer === true;
 
-/** Whether some report of a `work` call ended like this, and carried what is asked for. */
+/** Whether a report of a `work` call ended like this, with the given content. */
 function hasReport(
   { args, answer }: AnsweredCall,
   results: readonly ReportResult[],
@@ -67,8 +67,9 @@ function hasPruned({ answer }: AnsweredCall): boolean {
 }
 
 /**
- * The verbs that change something, and when they did. Left out are those that only say who is at
- * work (`claim`, `beat`, `renew`): a death before or after one is a death before the next commit.
+ * The calls that change something, and when they did. Calls that only say which workers are alive
+ * (`claim`, `beat`, `renew`) are left out: a death before or after one is the same as a death
+ * before the next commit.
  */
 const CHANGES: { readonly [Verb in StoreVerb]?: (call: AnsweredCall) => boolean } = {
   submit: (call) => kindOf(call) === "created",
@@ -114,7 +115,7 @@ const WORDS = {
   settle: { verbs: ["work"], isAt: (call) => hasReport(call, ["settled"]) },
   /** Something about a chunk was committed, and its worker kept it. */
   flush: { verbs: ["work"], isAt: (call) => hasReport(call, ["kept"]) },
-  /** A chunk went back with items that are left: they wait for another try, or for another worker. */
+  /** A chunk went back with unfinished items: they wait for a retry, or for another worker. */
   giveBack: { verbs: ["work"], isAt: (call) => hasReport(call, ["yielded"]) },
   /** A handler's checkpoint was committed. */
   checkpoint: {
@@ -124,19 +125,19 @@ const WORDS = {
   },
   /** Chunks were given to a worker. */
   lease: { verbs: ["work", "planInline"], isAt: hasLeased },
-  /** Leases were prolonged. */
+  /** Leases were extended. */
   renew: { verbs: ["renew"], isAt: always },
-  /** A sweep found something that had run out. */
+  /** A sweep found something that had expired. */
   sweep: { verbs: ["sweep"], isAt: hasSwept },
   /** A batch ended. */
   end: { verbs: ["work", "sweep", "seal", "fail", "cancel", "finishSlicing"], isAt: hasEnded },
-  /** That a subscriber has taken an event (or never will) was written down. */
+  /** The position of a subscriber was saved, or an event was stored as undelivered. */
   deliver: { verbs: ["savePosition", "keepUndelivered"], isAt: always },
 } as const satisfies Record<string, Word>;
 
 export type FaultWord = keyof typeof WORDS;
 
-/** A word, or a call of the store by its verb. */
+/** A word, or a call of the store by its name. */
 export type FaultPoint = FaultWord | `store.${StoreVerb}`;
 
 export const FAULT_WORDS = Object.keys(WORDS) as FaultWord[];
@@ -152,12 +153,12 @@ function isVerb(text: string): text is StoreVerb {
   return (STORE_VERBS as readonly string[]).includes(text);
 }
 
-/** All points, for those who mistyped one. */
+/** All points, for the hint about a mistyped one. */
 export function listFaultPoints(): string[] {
   return [...FAULT_WORDS, ...STORE_VERBS.map((verb) => `${RAW}${verb}`)];
 }
 
-/** Whether a call of this verb can be at the point, as far as that can be said before its answer. */
+/** Whether a call with this name can match the point, as far as known before its answer. */
 export function mayBeAt(point: FaultPoint, verb: StoreVerb): boolean {
   if (point.startsWith(RAW)) return point === `${RAW}${verb}`;
   return (WORDS[point as FaultWord].verbs as readonly StoreVerb[]).includes(verb);
@@ -168,7 +169,7 @@ export function isAt(point: FaultPoint, call: AnsweredCall): boolean {
   return point.startsWith(RAW) || WORDS[point as FaultWord].isAt(call);
 }
 
-/** What a commit was, in the words above: `settle + lease`. */
+/** Describes a commit in the words above: `settle + lease`. */
 export function describeCommit(call: AnsweredCall): string {
   const words = FAULT_WORDS.filter((word) => word !== "commit" && isAt(word, call));
   return words.length > 0 ? words.join(" + ") : `${RAW}${call.verb}`;

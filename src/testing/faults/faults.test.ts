@@ -3,7 +3,7 @@ import type { SluiceError } from "../../core/base/errors.ts";
 import { crash, describeFault, late, loseAnswer, refuse } from "./faults.ts";
 
 describe("a fault", () => {
-  test("is told as it was written", () => {
+  test("is described as it was written", () => {
     const faults = [
       crash.before("lease", 2),
       crash.after("settle", 3, { process: "main" }),
@@ -25,7 +25,7 @@ describe("a fault", () => {
   });
 });
 
-describe("a bad fault is refused where it is made", () => {
+describe("a bad fault is refused when it is made", () => {
   const refused = (make: () => unknown): unknown => {
     try {
       make();
@@ -36,7 +36,7 @@ describe("a bad fault is refused where it is made", () => {
     }
   };
 
-  test("with a point that there is not, and the one that may be meant", () => {
+  test("with an unknown point, with a suggestion", () => {
     expect(refused(() => crash.after("setle" as "settle", 1))).toBe(
       'BAD_OPTION fault crash.after("setle", 1): "setle" is not a fault point Did you mean settle?',
     );
@@ -59,7 +59,7 @@ describe("a bad fault is refused where it is made", () => {
     expect(refused(() => late("settle", 1, byMs))).toContain("byMs must be a whole number");
   });
 
-  test("with something else than a process beside it", () => {
+  test("with options other than a process", () => {
     expect(refused(() => crash.after("settle", 1, { node: "main" } as object))).toContain(
       "only { process",
     );

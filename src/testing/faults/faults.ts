@@ -1,7 +1,7 @@
 /**
- * What is to go wrong in a world, and when: small values that say so in words. Each happens once, at
- * the first call that is the n-th of its kind; one that never happened is told at the end, as a test
- * that did not meet its fault proves nothing.
+ * The faults of a world, as small values: each happens once, at the n-th call of its kind. A fault
+ * that never happened is reported at the end, because a test that did not meet its fault proves
+ * nothing.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
@@ -15,14 +15,14 @@ export interface Fault {
   readonly point: FaultPoint;
   /** 1 for the first of its kind that is committed in the world. */
   readonly nth: number;
-  /** Only calls of this process are counted and struck; null for all. */
+  /** Only calls of this process count and can fail; null for all. */
   readonly process: string | null;
-  /** `late` only: how much later the call comes to the store. */
+  /** `late` only: how much later the call reaches the store. */
   readonly byMs: number;
 }
 
 export interface FaultTarget {
-  /** Count and strike only calls of the process of this name. */
+  /** Only calls of the process with this name count and can fail. */
   readonly process?: string;
 }
 
@@ -33,22 +33,22 @@ export const crash = {
   /** The call was never made. */
   before: (point: FaultPoint, nth: number, target: FaultTarget = {}): Fault =>
     makeFault("crash_before", point, nth, target),
-  /** The call was committed, and the process did not hear of it. */
+  /** The call was committed, and the process died before the answer. */
   after: (point: FaultPoint, nth: number, target: FaultTarget = {}): Fault =>
     makeFault("crash_after", point, nth, target),
 } as const;
 
-/** The call was committed, and its caller is told that no answer came: it will ask again. */
+/** The call was committed, but its answer is lost: the caller will retry. */
 export function loseAnswer(point: FaultPoint, nth: number, target: FaultTarget = {}): Fault {
   return makeFault("lose_answer", point, nth, target);
 }
 
-/** The call was not committed, and its caller is told so: it will ask again. */
+/** The call was not committed, and its caller gets an error: it will retry. */
 export function refuse(point: FaultPoint, nth: number, target: FaultTarget = {}): Fault {
   return makeFault("refuse", point, nth, target);
 }
 
-/** The call comes to the store so much later; its process lives on meanwhile. */
+/** The call reaches the store this much later; its process continues meanwhile. */
 export function late(
   point: FaultPoint,
   nth: number,
@@ -89,7 +89,7 @@ function makeFault(
   byMs = 0,
 ): Fault {
   const name = `${CALLS[kind]}(${show(point)}, ${show(nth)})`;
-  // Also for those who write no types.
+  // Also for JavaScript users.
   const given: unknown = point;
   if (typeof given !== "string" || !isFaultPoint(given)) {
     const meant = typeof given === "string" ? findSimilar(given, listFaultPoints()) : [];
@@ -120,7 +120,7 @@ function show(value: unknown): string {
     : String(value);
 }
 
-/** Whether it is one that `crash` and its neighbours made. */
+/** Whether it was made by `crash` and the other functions here. */
 export function isFault(value: unknown): value is Fault {
   if (typeof value !== "object" || value === null) return false;
   const { kind, point, nth } = value as Partial<Fault>;

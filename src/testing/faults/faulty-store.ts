@@ -1,12 +1,12 @@
 /**
- * The store as one life of a node sees it: each call travels for a while, is counted and traced,
+ * The store as one life of a process sees it: each call travels for a while, is counted and traced,
  * and may meet a fault. Between the two journeys it is one synchronous act on the shared store.
  */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { STORE_VERBS, type StoreVerb } from "../../ports/store/store-verbs.ts";
 
-/** Carries a call to the store and its answer back, or does not. */
+/** Carries a call to the store and its answer back, or not. */
 export type Carry = (
   verb: StoreVerb,
   args: readonly unknown[],
@@ -24,7 +24,7 @@ export function makeFaultyStore(shared: Store, carry: Carry, watch: Watch): Stor
     calls[verb] = (...args) => carry(verb, args, () => call(...args));
   }
   return {
-    // Those that are listed: with one missing above it does not compile.
+    // Typed by the list of calls: with one missing above it does not compile.
     ...(calls as unknown as Pick<Store, StoreVerb>),
     name: shared.name,
     watch,
@@ -33,7 +33,7 @@ export function makeFaultyStore(shared: Store, carry: Carry, watch: Watch): Stor
   };
 }
 
-/** What a caller is told when an answer does not arrive, whether or not the call was committed. */
+/** The caller's error when an answer does not arrive, whether or not the call was committed. */
 export function makeLostReply(verb: StoreVerb): SluiceError {
   return new SluiceError("STORE_BUSY", `no answer to ${verb} came back`, { retryable: true });
 }

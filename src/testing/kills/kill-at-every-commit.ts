@@ -1,7 +1,7 @@
 /**
- * Runs a pipeline once as it is, and then once for each of its commits with the process killed just
- * before it, and once just after it. Each time the process is started again, as a supervisor would,
- * until the batch has ended; then Sluice's promises are checked, and the user's own.
+ * Runs a pipeline once without faults, and then twice for each of its commits: with the process
+ * killed just before it, and just after it. Each time the process is restarted, as a supervisor
+ * would do, until the batch has ended; then Sluice's promises are checked, and the user's own.
  */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
@@ -17,7 +17,7 @@ import {
 import { findBrokenPromises } from "./promises.ts";
 import { VirtualWorld } from "../world/virtual-world.ts";
 
-/** What the batch is submitted under: the same key at each start gives the same batch. */
+/** The key of the batch: the same key at each start gives the same batch. */
 const KEY = "sluice-testing";
 const SUBMITTER = "main";
 const SUBSCRIBERS_MS_MAX = 3_600_000;
@@ -75,7 +75,7 @@ class Run<Context, Input, Result> {
   readonly #options: KillOptions<Context, Input, Result>;
   readonly #checked: CheckedKills;
   readonly #fault: Fault | null;
-  /** The run in which nothing went wrong; null for itself. */
+  /** The run without faults; null for that run itself. */
   readonly #first: Played<Result> | null;
   readonly #world: VirtualWorld;
 
@@ -92,7 +92,7 @@ class Run<Context, Input, Result> {
     this.#world = new VirtualWorld({ ...checked.world, faults: fault === null ? [] : [fault] });
   }
 
-  /** What was done to it: `killed after commit 7 (settle)`. */
+  /** The fault of this run: `killed after commit 7 (settle)`. */
   get name(): string {
     const fault = this.#fault;
     if (fault === null) return "without any fault";
@@ -121,7 +121,7 @@ class Run<Context, Input, Result> {
         await tearDown?.(context);
       }
     } finally {
-      // Once more where nothing was played: nothing of a world may be left.
+      // A second time if nothing was played: nothing of a world may be left.
       await this.#world.end();
     }
   }
@@ -184,7 +184,7 @@ class Run<Context, Input, Result> {
     return { batch, state, counts, results, deadLetters, fault, history };
   }
 
-  /** A handler that cannot be repeated may also fail the second time. */
+  /** A handler that cannot be repeated may fail the second time. */
   #compare(ended: EndedBatch<Result>): void {
     if (this.#first === null || !this.#checked.sameEnding) return;
     const [now, then] = [describeEnding(ended), describeEnding(this.#first.ended)];

@@ -1,4 +1,4 @@
-/** What a run with a kill at every commit is made of, and what it answers. */
+/** The options and the result of a run with a kill at every commit. */
 import type { BatchState } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -22,17 +22,17 @@ export interface BatchToRun<Input, Result> extends SubmitOptions {
   readonly input: NoInfer<Input>;
 }
 
-/** The batch as a run left it. */
+/** The batch after a run. */
 export interface EndedBatch<Result = unknown> {
   readonly batch: string;
   readonly state: BatchState;
   readonly counts: Counts;
-  /** Of its last step, in item order. */
+  /** Results of its last step, in item order. */
   readonly results: readonly ItemResult<Result>[];
   readonly deadLetters: readonly DeadLetter[];
-  /** What was done to this run: `killed after commit 7 (settle)`; null in the first one. */
+  /** The fault of this run: `killed after commit 7 (settle)`; null in the first one. */
   readonly fault: string | null;
-  /** How often processes were started, all together. */
+  /** How often processes were started, in total. */
   readonly starts: number;
   /** What happened, line by line. */
   readonly history: readonly string[];
@@ -40,23 +40,26 @@ export interface EndedBatch<Result = unknown> {
 
 export interface KillOptions<Context, Input, Result> extends Omit<WorldOptions, "faults"> {
   /**
-   * Makes what a run begins with, afresh for each: a bank that counts its charges, a folder. It is
-   * handed to the other functions. What outlives it would carry one run's effects into the next.
+   * Makes what a run begins with, newly for each run: a bank that counts its charges, a folder. It
+   * is passed to the other functions. Anything that outlives it would carry effects of one run into
+   * the next.
    */
   readonly setUp: (world: World) => Context | PromiseLike<Context>;
   /** What each process works on; called at each start, and submitted under the same key. */
   readonly batch: (context: Context) => BatchToRun<Input, Result>;
-  /** Looks at what the handlers did, after each run, and throws if that is wrong. */
+  /** Checks what the handlers did, after each run, and throws if it is wrong. */
   readonly check?: (context: Context, ended: EndedBatch<Result>) => void | PromiseLike<void>;
   /** Called after each run. */
   readonly tearDown?: (context: Context) => void | PromiseLike<void>;
   /** Called at each start of a process, before it works: for subscribers. */
   readonly onStart?: (engine: Engine, context: Context) => void | PromiseLike<void>;
-  /** Processes that work on the batch, the one that submits it included. Default 1. */
+  /** Processes that work on the batch, including the one that submits it. Default 1. */
   readonly processes?: number;
   /** Also lose the answer to every commit. Default false. */
   readonly lostAnswers?: boolean;
-  /** Whether a run must end in the same state with the same counts as the first. Default true. */
+  /**
+   * Whether each run must end in the same state with the same counts as the first. Default true.
+   */
   readonly sameEnding?: boolean;
   /** More runs than this are refused. Default 1,000. */
   readonly runsMax?: number;
@@ -66,15 +69,15 @@ export interface KillOptions<Context, Input, Result> extends Omit<WorldOptions, 
 
 export interface KillReport {
   readonly seed: number;
-  /** With the first, in which nothing went wrong. */
+  /** Including the first, without a fault. */
   readonly runs: number;
-  /** Those of the first run, in words. */
+  /** The commits of the first run, in words. */
   readonly commits: readonly string[];
   /** Kills that happened. */
   readonly kills: number;
   /** Answers that were lost. */
   readonly lostAnswers: number;
-  /** What never came in its run, as handlers that do something real can end in another order. */
+  /** Faults that did not happen in their run: handlers with real I/O can end in another order. */
   readonly missed: readonly string[];
   /** How the batch ended in the first run. */
   readonly state: BatchState;

@@ -1,6 +1,6 @@
 /**
- * Sluice's own promises about a batch that has ended, held to what the store says: nothing pending,
- * counters that a recount confirms, one ending in each drive, and an honest word for it.
+ * Checks Sluice's own promises about an ended batch in the store: nothing pending, counters that a
+ * recount confirms, one ending in each drive, and an honest ending state.
  */
 import { hash } from "node:crypto";
 import { isEnded } from "../../core/batch/batch.ts";
@@ -13,7 +13,7 @@ import type { Store } from "../../ports/store/store.ts";
 
 const PAGE = 1_000;
 
-/** What is broken of them, in words; nothing, one hopes. */
+/** The broken promises, as text; none in the normal case. */
 export async function findBrokenPromises(store: Store, id: string): Promise<string[]> {
   const batch = await store.getBatch(id);
   if (batch === null) return [`batch ${id} has vanished`];
@@ -44,7 +44,7 @@ async function checkRecount(store: Store, id: string): Promise<string[]> {
   return said === found ? [] : [`the counters say ${said}, a recount says ${found}`];
 }
 
-/** Never success over a failure or over what did not run. */
+/** Never `succeeded` with a failure or with items that did not run. */
 function checkWord({ state, counts, reason, cancel }: BatchSnapshot): string[] {
   const { failed, cancelled } = counts;
   const lies =
@@ -55,7 +55,7 @@ function checkWord({ state, counts, reason, cancel }: BatchSnapshot): string[] {
   return lies ? [`the batch calls itself ${state} with ${show(counts)}`] : [];
 }
 
-/** One ending in each drive, and what it says is so. */
+/** One ending in each drive, with true content. */
 function checkEndings(batch: BatchSnapshot, records: readonly Link[]): string[] {
   const verdict = verifyChain(records, (text) => hash("sha256", text));
   const endings = records.filter(({ type }) => type === "batch.ended");
@@ -75,7 +75,7 @@ function checkEndings(batch: BatchSnapshot, records: readonly Link[]): string[] 
   return found;
 }
 
-/** No failure without its dead letter. */
+/** Every failure has its dead letter. */
 async function checkLetters(store: Store, { id, steps }: BatchSnapshot): Promise<string[]> {
   const found: string[] = [];
   for (const [step, { name, counts }] of steps.entries()) {
@@ -94,7 +94,7 @@ async function checkLetters(store: Store, { id, steps }: BatchSnapshot): Promise
   return found;
 }
 
-/** Blocks are large, and none of them is needed here. */
+/** Blocks are large, and not needed here. */
 type Link = Omit<LedgerLink, "block">;
 
 async function readChain(store: Store, id: string): Promise<Link[]> {

@@ -1,6 +1,6 @@
-/** What happened in a world, line by line; two worlds of one seed have the same. */
+/** The history of a world, line by line; two worlds with the same seed have the same. */
 
-/** A world that goes on for ever must not fill the memory of the test that waits for it. */
+/** A world that runs for ever must not fill the memory of its test. */
 const LINES_MAX = 100_000;
 
 export class History {

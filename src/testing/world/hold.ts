@@ -1,7 +1,7 @@
 /**
- * Keeps virtual time where it is while something real is under way: a handler that reads a file, a
- * source that asks a server. It has a bound in real time, after which whoever holds it counts as
- * hanging, so that its time limit and its lease can run out.
+ * Holds virtual time while something real is under way: a handler that reads a file, a source that
+ * asks a server. It has a limit in real time, after which its work counts as hanging, so that its
+ * time limit and its lease can expire.
  */
 
 export class Hold {
@@ -9,7 +9,7 @@ export class Hold {
   readonly #onChange: () => void;
   readonly #onHang: () => void;
   #realMs = 0;
-  /** Waits for virtual time within the work: for these it must move. */
+  /** Parts of the work that wait for virtual time: for these it must move. */
   #waits = 0;
   #released = false;
 
@@ -33,7 +33,10 @@ export class Hold {
     if (!this.isOn) this.#onHang();
   }
 
-  /** The work waits for something that needs virtual time; call what is returned when that is over. */
+  /**
+   * The work waits for something that needs virtual time; call the returned function when that is
+   * over.
+   */
   suspend(): () => void {
     this.#waits++;
     this.#onChange();
@@ -42,7 +45,7 @@ export class Hold {
       if (over) return;
       over = true;
       this.#waits--;
-      // It has moved: whatever it does next gets its whole time.
+      // It has moved: the work gets the whole limit again for its next wait.
       this.#realMs = 0;
     };
   }

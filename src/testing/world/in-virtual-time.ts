@@ -1,4 +1,4 @@
-/** Runs a test in a world of its own, and sees to it that nothing of the world is left afterwards. */
+/** Runs a test in its own world, and makes sure that nothing of the world is left afterwards. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { describeFault } from "../faults/faults.ts";
 import { VirtualWorld } from "./virtual-world.ts";
@@ -6,9 +6,9 @@ import type { World, WorldOptions } from "./world.ts";
 import { checkWorldOptions } from "./world-options.ts";
 
 /**
- * Calls the function with a world and moves virtual time until it has settled. Then every engine of
- * the world is closed. Throws what the function throws, what a process of the world threw that nobody
- * waited for, and a fault that never happened.
+ * Calls the function with a world and moves virtual time until it has settled. Then it closes every
+ * engine of the world. Throws what the function throws, an error of a process that was not awaited,
+ * and an error for a fault that never happened.
  */
 export async function inVirtualTime<Result>(
   options: WorldOptions,

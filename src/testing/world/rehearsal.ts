@@ -1,6 +1,6 @@
 /**
- * What the store would answer to a call, without making it: the call is made on a copy. So a fault
- * can strike before a settle, though only the store knows that a report will settle its chunk.
+ * The store's answer to a call, without making it: the call is made on a copy. So a fault can
+ * happen before a settle, though only the store knows that a report will settle its chunk.
  */
 import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
 import type { Sha256 } from "../../core/ledger/chain.ts";
@@ -20,7 +20,7 @@ export async function rehearse(
   args: readonly unknown[],
 ): Promise<{ readonly answer: unknown } | null> {
   const copy = createMemoryStore({ clock, sha256 });
-  // All that a memory store knows is plain values.
+  // A memory store contains only plain values.
   Object.assign(copy.state, structuredClone(store.state));
   try {
     const call = copy[verb] as (...args: readonly unknown[]) => Promise<unknown>;

@@ -1,7 +1,7 @@
 /**
- * Within which life of a process code runs, and with what it holds time: known to `world.sleep` and
- * to calls of the store without being told. One storage for all worlds: on older versions of Node
- * every promise pays for every storage that was ever used.
+ * The life of a process in which code runs, and the hold with which it stops time: `world.sleep`
+ * and store calls find them without parameters. One storage for all worlds, because on older
+ * versions of Node every promise pays for every storage that was ever used.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Hold } from "./hold.ts";
@@ -16,10 +16,10 @@ export interface Scope {
 }
 
 const storage = new AsyncLocalStorage<Scope>();
-/** Worlds that are not over. */
+/** Worlds that have not ended. */
 let worlds = 0;
 
-/** A world begins; what is returned ends it. */
+/** A world begins; the returned function ends it. */
 export function openScopes(): () => void {
   worlds++;
   let isOpen = true;
@@ -35,7 +35,7 @@ export function runInScope<Returned>(scope: Scope, work: () => Returned): Return
   return storage.run(scope, work);
 }
 
-/** The scope that this is called in, if it is one of the same world. */
+/** The current scope, if it belongs to the same world. */
 export function findScope(time: VirtualTime): Scope | null {
   const scope = storage.getStore();
   return scope?.time === time ? scope : null;

@@ -1,4 +1,4 @@
-/** Chance that a test can replay: the same seed draws the same numbers and the same ids. */
+/** Randomness that a test can replay: the same seed gives the same numbers and the same ids. */
 import type { Random } from "../../ports/random.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
@@ -11,7 +11,7 @@ export class SeededRandom implements Random {
     this.#state = seed >>> 0;
   }
 
-  /** Mulberry32: small, and even enough for jitter and ids. */
+  /** Mulberry32: small, and uniform enough for jitter and ids. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;

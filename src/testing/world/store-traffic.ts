@@ -1,6 +1,6 @@
 /**
  * The calls between the processes of a world and its one store. Each travels for a moment there and
- * back, and on its way a fault may strike; what a dead process has sent does not arrive.
+ * back, and a fault may happen on its way; calls that a dead process has sent do not arrive.
  */
 import type { MemoryStore } from "../../adapters/memory/store.ts";
 import type { Random } from "../../ports/random.ts";
@@ -67,7 +67,7 @@ export class StoreTraffic {
   #send(call: Call): Promise<unknown> {
     const { time } = this.#parts;
     if (!call.life.alive) return never();
-    // Called within a handler: it waits for an answer that needs time to come.
+    // Called within a handler: it waits for an answer that needs virtual time.
     const resume = findScope(time)?.hold?.suspend() ?? (() => undefined);
     return new Promise((resolve, reject) => {
       const receive = (reply: Reply): void => {
@@ -87,7 +87,7 @@ export class StoreTraffic {
     this.#arrive(call, answer).catch(this.#parts.onError);
   }
 
-  /** The call is at the store: from here on it has happened, or it never will. */
+  /** The call has reached the store: from here on it has happened, or it never will. */
   async #arrive(call: Call, answer: (reply: Reply) => void): Promise<void> {
     const { time, desk, note, onKill } = this.#parts;
     if (!call.life.alive) return;
@@ -133,13 +133,13 @@ export class StoreTraffic {
   #watch(life: Life, onChange: () => void): () => void {
     const watchers = this.#watchers.get(life) ?? new Set();
     if (life.alive) this.#watchers.set(life, watchers);
-    // Each has a place of its own, though two may be the same function.
+    // Each is a separate subscription, even with the same function.
     const watcher = (): void => onChange();
     watchers.add(watcher);
     return () => void watchers.delete(watcher);
   }
 
-  /** Tells every process that something has changed. */
+  /** Notifies every process that something has changed. */
   #hint(): void {
     for (const [life, watchers] of this.#watchers) {
       life.clock.after(this.#draw(HINT_MS_MAX), () => {

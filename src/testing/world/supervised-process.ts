@@ -1,4 +1,4 @@
-/** A process of a world: its program, and whichever life of it runs now. */
+/** A process of a world: its program, and its current life. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Engine } from "../../runtime/engine/engine.ts";
 import type { Life } from "./life.ts";
@@ -9,7 +9,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
   readonly name: string;
   readonly program: Program<Result>;
   readonly options: SharedEngineOptions;
-  /** Whether it is started again when it died. */
+  /** Whether it is restarted after its death. */
   readonly isSupervised: boolean;
   readonly #kill: (life: Life) => void;
   readonly #outcome = Promise.withResolvers<Result>();
@@ -30,7 +30,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
     this.options = options;
     this.isSupervised = isSupervised;
     this.#kill = kill;
-    // A failure that nobody waits for is told at the end of the world.
+    // A failure that is not awaited is reported at the end of the world.
     this.#outcome.promise.catch(() => undefined);
   }
 
@@ -47,7 +47,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
     return this.#life;
   }
 
-  /** What its program threw, if nobody has asked for its outcome. */
+  /** The error of its program, if its outcome was not awaited. */
   get untoldFailure(): { readonly error: unknown } | null {
     return this.#isAwaited ? null : this.#failure;
   }
@@ -69,7 +69,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
     this.#lives++;
   }
 
-  /** Runs its program to its end; the first life that comes there decides. */
+  /** Runs its program to its end; the first life that reaches it decides. */
   async run(engine: Engine, life: Life): Promise<void> {
     try {
       this.#outcome.resolve(await this.program(engine, life.number));

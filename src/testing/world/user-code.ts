@@ -1,6 +1,6 @@
 /**
- * A user's functions as a life of a process calls them: while one is under way virtual time stands
- * still, as it may do something real; and what it answers after its process has died reaches nobody.
+ * Wraps a user's functions for a life of a process: while one runs, virtual time stands still,
+ * because it may do something real; and its answer after its process has died is dropped.
  */
 import type { Sink } from "../../ports/sink.ts";
 import type { Source, SourceLike } from "../../ports/source.ts";
@@ -26,14 +26,14 @@ export interface UserCodeParts {
 
 export class UserCode {
   readonly #parts: UserCodeParts;
-  /** Those that are prepared already: an engine hands itself what it was given. */
+  /** Pipelines that are already wrapped: an engine passes on to itself what it was given. */
   readonly #prepared = new WeakSet<Pipeline>();
 
   constructor(parts: UserCodeParts) {
     this.#parts = parts;
   }
 
-  /** Has an engine call all that its user gives it through here. */
+  /** Makes an engine call all user code through here. */
   equip(engine: Engine): Engine {
     const submit = engine.submit.bind(engine);
     const open = engine.open.bind(engine);
@@ -105,7 +105,7 @@ export class UserCode {
     return held;
   }
 
-  /** Only what is awaited can do something real. */
+  /** Only awaited code can do something real. */
   #holdItems<Items>(items: Items): Items {
     const isAwaited = typeof items === "object" && items !== null && Symbol.asyncIterator in items;
     if (!isAwaited) return items;
@@ -137,7 +137,7 @@ export class UserCode {
     return { kind, target: name, events, retry, deliver };
   }
 
-  /** Calls it while time stands still; it is not called any more when its process is dead. */
+  /** Calls it while time stands still; not at all when its process is dead. */
   #call<Returned>(work: (hold: Hold) => Returned): Returned {
     const { life, time, hangAfterRealMs, onHang } = this.#parts;
     if (!life.alive) return never() as Returned;
@@ -170,7 +170,7 @@ export class UserCode {
   }
 }
 
-/** A checkpoint is committed by the engine, in virtual time. */
+/** The engine commits a checkpoint in virtual time. */
 function letCheckpointsPass(context: ItemContext, hold: Hold): ItemContext {
   const checkpoint: ItemContext["checkpoint"] = async (name, data) => {
     const resume = hold.suspend();
@@ -180,7 +180,7 @@ function letCheckpointsPass(context: ItemContext, hold: Hold): ItemContext {
       resume();
     }
   };
-  // Read through, as what a handler does not ask for is not made.
+  // A proxy, so that nothing is made that the handler does not ask for.
   return new Proxy(context, {
     get: (target, name): unknown =>
       name === "checkpoint" ? checkpoint : Reflect.get(target, name, target),

@@ -16,7 +16,7 @@ describe("virtual time", () => {
     });
   });
 
-  test("that is held does not move, but what is due happens", async () => {
+  test("that is held does not move, but due timers fire", async () => {
     const time = new VirtualTime();
     const fired: string[] = [];
     const hold = time.hold(60_000);
@@ -31,7 +31,7 @@ describe("virtual time", () => {
     expect(time.isHeld).toBe(false);
   });
 
-  test("goes on when what holds it takes too long, and says so once", async () => {
+  test("continues when its holder takes too long, and reports it once", async () => {
     const time = new VirtualTime();
     let hung = 0;
     const hold = time.hold(10, () => hung++);
@@ -56,7 +56,7 @@ describe("virtual time", () => {
       woken = true;
     });
     await time.run(() => woken, 1_000);
-    // The other wait is still on: a resume counts once.
+    // The other wait is still active: a resume counts once.
     expect(time.isHeld).toBe(false);
     resumeToo();
     expect(time.isHeld).toBe(true);

@@ -1,26 +1,26 @@
 /**
- * Time that moves only when nothing else can: all microtasks run dry, then the next timer fires.
- * Whoever does something real (a file, a socket, a timer of Node) holds it meanwhile. Each life of a
- * node has a clock of its own on it; when the node dies its timers never fire again.
+ * Time that moves only when nothing else can: all microtasks run first, then the next timer fires.
+ * Real work (a file, a socket, a timer of Node) holds it meanwhile. Each life of a process has its
+ * own clock on it; when the process dies, its timers never fire again.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { Hold } from "./hold.ts";
 
 interface Timer {
   readonly dueAt: number;
-  /** Equal ones fire in the order in which they were set. */
+  /** Timers of the same time fire in the order in which they were set. */
   readonly order: number;
   readonly callback: () => void;
 }
 
-/** More timers than this without time passing is a loop that waits for nothing: a hang. */
+/** With more timers at one instant, a loop spins without time passing: a hang. */
 const TIMERS_PER_INSTANT_MAX = 10_000;
 const MONOTONIC_START_MS = 1_000_000;
 const WALL_START_MS = Date.UTC(2026, 0, 1);
-/** How often real work that takes its time is looked at. */
+/** How often slow real work is checked. */
 const LOOK_REAL_MS = 5;
 
-// As they are when this is loaded: a test may put fake ones in their place, which nobody would fire.
+// The functions as they were at load: a test may replace them by fake ones, which would never fire.
 const setRealTimeout = setTimeout;
 const clearRealTimeout = clearTimeout;
 const setRealImmediate = setImmediate;
@@ -32,7 +32,7 @@ export class VirtualTime {
   /** By due time, the next one last. */
   readonly #timers: Timer[] = [];
   readonly #holds = new Set<Hold>();
-  /** Ends the real wait that is on. */
+  /** Ends the current real wait. */
   #look: () => void = () => undefined;
 
   get nowMs(): number {
@@ -43,7 +43,7 @@ export class VirtualTime {
     return WALL_START_MS + this.#nowMs - MONOTONIC_START_MS;
   }
 
-  /** How much time has passed since the beginning. */
+  /** The time since the beginning. */
   get elapsedMs(): number {
     return this.#nowMs - MONOTONIC_START_MS;
   }
@@ -60,7 +60,7 @@ export class VirtualTime {
     };
   }
 
-  /** No timer is set: nothing will ever happen by itself. */
+  /** No timer is set: nothing will happen by itself. */
   get isEmpty(): boolean {
     return this.#timers.length === 0;
   }
@@ -71,7 +71,7 @@ export class VirtualTime {
     return false;
   }
 
-  /** Time stands still until the hold is released, or for so much real time at most. */
+  /** Time stands still until the hold is released, or at most for this real time. */
   hold(realMsMax: number, onHang?: () => void): Hold {
     const onChange = (): void => {
       if (hold.isReleased) this.#holds.delete(hold);
@@ -83,8 +83,8 @@ export class VirtualTime {
   }
 
   /**
-   * Lets everything run that can, then fires timer after timer until `done`; false if time ran out.
-   * While it is held, only timers that are due already fire: they do not move it.
+   * Runs everything that can run, then fires timer after timer until `done`; false on timeout.
+   * While time is held, only due timers fire: they do not move it.
    */
   async run(done: () => boolean, limitMs: number): Promise<boolean> {
     const until = this.#nowMs + limitMs;
@@ -105,8 +105,8 @@ export class VirtualTime {
   }
 
   /**
-   * Waits in real time for what holds this one. Only looks are counted: a machine that stands still
-   * itself for a while makes no handler a hanging one.
+   * Waits in real time for the holders. Counts checks instead of time: a machine that is suspended
+   * for a while does not make a handler count as hanging.
    */
   async #standStill(): Promise<void> {
     const changed = await new Promise<boolean>((resolve) => {
@@ -129,14 +129,14 @@ export class VirtualTime {
   }
 }
 
-/** Node runs every microtask, also those that microtasks add, before the next immediate. */
+/** Node runs every microtask, including those that microtasks add, before the next immediate. */
 function drainMicrotasks(): Promise<void> {
   return new Promise((resolve) => {
     setRealImmediate(resolve);
   });
 }
 
-/** The clock of one life of a node. */
+/** The clock of one life of a process. */
 export class MortalClock implements Clock {
   readonly #time: VirtualTime;
   readonly #cancels = new Set<() => void>();
@@ -173,7 +173,7 @@ export class MortalClock implements Clock {
     });
   }
 
-  /** Timers that are set, to see that nothing was left behind. */
+  /** Timers that are set, to check that none is left. */
   get waiting(): number {
     return this.#cancels.size;
   }

@@ -1,4 +1,4 @@
-/** The world itself: starts processes, lets them die, moves time, and sees to its own end. */
+/** The world itself: starts and kills processes, moves time, and cleans up at its end. */
 import { hash } from "node:crypto";
 import { createMemoryStore, type MemoryStore } from "../../adapters/memory/store.ts";
 import { isConserved } from "../../core/batch/counts.ts";
@@ -20,12 +20,12 @@ import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts
 import type { Process, Program, World } from "./world.ts";
 import type { CheckedWorld } from "./world-options.ts";
 
-/** How long a supervisor takes to start a process again. */
+/** How long a supervisor takes to restart a process. */
 const RESTART_MS = 1_000;
-/** Processes that die as soon as they start would be started for ever. */
+/** Without this limit, a process that dies at every start would be restarted for ever. */
 const LIVES_MAX = 1_000;
 const CLOSE_MS_MAX = 3_600_000;
-/** No word of a change is lost in a world: looking less often lets hours pass sooner. */
+/** In a world no notification is lost: rare polling lets hours pass faster. */
 const POLL_MS = 10_000;
 
 const sha256 = (text: string): string => hash("sha256", text);
@@ -43,7 +43,7 @@ export class VirtualWorld implements World {
   readonly #traffic: StoreTraffic;
   readonly #processes = new Map<string, SupervisedProcess<unknown>>();
   #lives = 0;
-  /** What makes the whole test fail at once. */
+  /** An error that fails the whole test at once. */
   #failure: { readonly error: unknown } | null = null;
   #isEnding = false;
 
@@ -164,7 +164,7 @@ export class VirtualWorld implements World {
       });
     }
     const process = new SupervisedProcess(name, program, options, isSupervised, (life) => {
-      // A handler that kills its own process is not waited for: it would not have gone on.
+      // A handler that kills its own process is not awaited: it could not continue.
       const scope = findScope(this.#time);
       if (scope?.life === life) scope.hold?.suspend();
       this.#kill(life, "kill()");
@@ -211,7 +211,7 @@ export class VirtualWorld implements World {
     await process.run(life.engine, life);
   }
 
-  /** From now on nothing that it does reaches anybody. */
+  /** From now on its calls and answers are dropped. */
   #kill(life: Life, by: string): void {
     const process = this.#processes.get(life.process);
     if (!life.alive || process === undefined) return;
@@ -253,7 +253,7 @@ export class VirtualWorld implements World {
     }
   }
 
-  /** Moves time until the work has settled, and answers what came of it. */
+  /** Moves time until the work has settled, and returns its result. */
   async play<Result>(work: Promise<Result>): Promise<Result> {
     let settled = false;
     const settle = (): void => {
@@ -263,9 +263,9 @@ export class VirtualWorld implements World {
     const { virtualMsMax } = this.#options;
     const isDone = (): boolean => settled || this.#failure !== null;
     while (!(await this.#time.run(isDone, virtualMsMax - this.elapsedMs))) {
-      // What is awaited may be real, though nobody said so.
+      // The awaited work may be real, without `world.real`.
       if (this.#time.isEmpty && (await this.#waitReally(isDone))) continue;
-      // A process that failed is why, more often than not.
+      // A failed process is usually the reason.
       for (const failure of this.untoldFailures) throw failure as Error;
       throw this.#describeStuck();
     }
@@ -297,8 +297,8 @@ export class VirtualWorld implements World {
   }
 
   /**
-   * Closes every engine, waits for handlers that are still at something real, and stops all clocks.
-   * One that does not close, as its own store calls fail, is let go: its world is over anyway.
+   * Closes every engine, waits for handlers with real work, and stops all clocks. An engine that
+   * does not close, because its own store calls fail, is dropped: its world has ended anyway.
    */
   async end(): Promise<void> {
     this.#isEnding = true;
@@ -307,7 +307,7 @@ export class VirtualWorld implements World {
     void Promise.allSettled(engines.map((engine) => engine.close())).then(() => {
       closed = true;
     });
-    // Those that die on the way will not answer any more.
+    // A process that dies meanwhile will not answer any more.
     const isOver = (): boolean => closed || this.#living.length < engines.length;
     await this.#time.run(isOver, CLOSE_MS_MAX);
     for (const life of this.#living) this.#kill(life, "the end");
@@ -322,7 +322,7 @@ export class VirtualWorld implements World {
     );
   }
 
-  /** What processes threw though nobody asked them for their outcome. */
+  /** Errors of processes whose outcome was not awaited. */
   get untoldFailures(): readonly unknown[] {
     return [...this.#processes.values()].flatMap(({ untoldFailure }) =>
       untoldFailure === null ? [] : [untoldFailure.error],

@@ -1,4 +1,4 @@
-/** Checks what a world was asked for; all problems at once. */
+/** Checks the options of a world; reports all problems at once. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { OptionProblems } from "../../core/events/option-problems.ts";
 import type { SharedEngineOptions } from "../../runtime/engine/engine-options.ts";
@@ -20,7 +20,7 @@ const SEED_MAX = 2 ** 32 - 1;
 const DEFAULT_HANG_REAL_MS = 2_000;
 const ENGINE_OWN = ["clock", "random", "ownsStore"];
 
-/** Reads the options that every world has; whoever calls has options of its own as well. */
+/** Reads the options that every world has; the caller reads its own ones. */
 export function readWorldOptions(
   given: { readonly [name: string]: unknown },
   problems: OptionProblems,
@@ -47,7 +47,7 @@ export function readWorldOptions(
   };
 }
 
-/** Throws what was found. */
+/** Throws the problems. */
 export function throwProblems(problems: OptionProblems, call: string): void {
   const problem = problems.describe(call);
   if (problem === null) return;
