@@ -7,7 +7,7 @@ import type { LogEntry } from "../system/log.ts";
 import { resolveSettings } from "../system/settings.ts";
 import { Sweeper } from "./sweeper.ts";
 
-const away = new SluiceError("STORE_UNREACHABLE", "nobody is there", { retryable: true });
+const away = new SluiceError("STORE_UNREACHABLE", "no connection", { retryable: true });
 const SETTINGS = resolveSettings({});
 const { leaseMs, sweepMs } = SETTINGS;
 

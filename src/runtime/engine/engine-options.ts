@@ -6,7 +6,7 @@ import type { Log } from "../system/log.ts";
 import type { LedgerOptions } from "../evidence/ledger-signing-job.ts";
 import type { EngineSettings } from "../system/settings.ts";
 
-/** Options of every engine, whoever opens its store. */
+/** Options of every engine, with or without its own store. */
 export interface SharedEngineOptions extends Partial<EngineSettings> {
   /**
    * `true` (default): work on pipelines whose batches are submitted here. `"submitted"`: work only

@@ -46,7 +46,7 @@ export interface CpuOptions {
   readonly memoryBytesMax?: number;
   /** Tasks that a process or thread runs before a fresh one takes its place. Default 1,000. */
   readonly tasksMax?: number;
-  /** Chunks that a worker has in hand at once. Default 1. */
+  /** Chunks that a worker holds at once. Default 1. */
   readonly chunks?: number;
 }
 
@@ -74,7 +74,7 @@ interface StepLimits<Item> {
   readonly concurrency?: number | { readonly min?: number; readonly max: number };
   /**
    * The handler computes much, and has that done by `context.cpu`: as many calls at once as its pool
-   * has members, and one chunk in hand, unless more is asked for. Default false.
+   * has members, and one chunk at a time, unless set otherwise. Default false.
    */
   readonly cpu?: boolean | CpuOptions | null;
   readonly retry?: Partial<RetryPolicy>;

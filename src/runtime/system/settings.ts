@@ -61,7 +61,7 @@ export type Tuning = Partial<DerivedSettings>;
 /** What the parts of an engine read. */
 export type RuntimeSettings = EngineSettings & DerivedSettings;
 
-/** What a store recommends: many wait for a server, and nobody else for a file. */
+/** Recommended by the store: a server has many waiting processes, a file only a few. */
 export type StoreLooks = Pick<RuntimeSettings, "pollMs" | "sweepMs">;
 
 const DAY_MS = 86_400_000;
