@@ -19,7 +19,7 @@ function findResults(set: string): { readonly before: string; readonly after: st
   const from = text.indexOf(begin);
   const to = text.indexOf(end, from);
   if (from === -1 || to === -1) {
-    throw new Error(`bench/README.md has lost its markers "${begin}" and "${end}"`);
+    throw new Error(`bench/README.md lacks its markers "${begin}" and "${end}"`);
   }
   return { before: text.slice(0, from + begin.length), after: text.slice(to) };
 }

@@ -44,7 +44,7 @@ async function measureRate(options: RateOptions): Promise<Figures> {
     for (const helper of helpers) starts.push(...(await helper.finish()));
     checkCount("starts", starts.length, items);
     const excess = findRateExcess(starts, { perSecond, burst });
-    if (excess > 0) throw new Error(`the rate was passed by ${excess} tokens`);
+    if (excess > 0) throw new Error(`the rate was exceeded by ${excess} tokens`);
     const tookMs = Math.max(...starts) - Math.min(...starts);
     return { share: (items - burst) / (tookMs / 1_000) / perSecond };
   } finally {

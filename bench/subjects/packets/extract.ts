@@ -53,14 +53,14 @@ async function measureExtract({ folder, size, documents }: ExtractOptions): Prom
   const engine = await createEngine({ store: join(folder, "sluice.db") });
   const run = async (items: readonly TextFile[]): Promise<void> => {
     const handle = await engine.submit(pipeline, items);
-    checkCount("documents that were read", (await handle.wait()).counts.succeeded, items.length);
+    checkCount("documents read", (await handle.wait()).counts.succeeded, items.length);
   };
   try {
     await run(files.slice(0, size * WARM_UP_DOCUMENTS));
     const startedAt = performance.now();
     await run(files);
     const seconds = elapsedSeconds(startedAt);
-    checkCount("documents that were read wrong", wrong, 0);
+    checkCount("documents that were read wrongly", wrong, 0);
     const pages = files.reduce((sum, file) => sum + file.pages, 0);
     return { pagesPerSecond: pages / seconds, seconds };
   } finally {
