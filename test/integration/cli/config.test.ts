@@ -71,7 +71,7 @@ test("settings that contradict each other are reported with the place of each", 
   expect(stderr).toContain("stallMs is 500 in SLUICE_STALL_MS");
 });
 
-test("what follows from other settings, or is for programs only, is not a setting", async () => {
+test("a derived setting, or one for programs only, cannot be set here", async () => {
   work.write("sluice.config.ts", "export default { renewMs: 5_000, sealWithinMs: 5_000 };");
   const env = { SLUICE_STALE_MS: "5000", SLUICE_RENEW_MS: "5000", SLUICE_POLL_WAIT: "5s" };
   const refused = await work.start(RUN, { env }).ended;
