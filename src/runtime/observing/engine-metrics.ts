@@ -58,7 +58,8 @@ export class EngineMetrics {
       problems.push("pipelines must be a list of names");
     }
     if (problems.length > 0) {
-      throw new SluiceError("BAD_OPTION", `scaling(): ${problems.join("; ")}`, {
+      const list = problems.join("; ");
+      throw new SluiceError("BAD_OPTION", `scaling(): ${list}`, {
         field: "scaling",
         hint: `The options of scaling are pipelines, ${TARGET_OPTIONS.join(", ")}.`,
       });
