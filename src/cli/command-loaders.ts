@@ -1,6 +1,6 @@
 /**
- * The commands, each loaded when it is asked for: one that only looks starts in half the time of one
- * that needs the engine.
+ * The commands, each loaded on demand: one that only reads starts in half the time of one that
+ * needs the engine.
  */
 import type { Command } from "commander";
 import type { Cli } from "./output/cli.ts";
@@ -37,8 +37,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 const COMPLETION = "completion";
 
 /**
- * The commands that these words may mean: those that they name, of which one may be the value of an
- * option; and all of them where they do not begin with one, for help and for "did you mean".
+ * The commands that these words may mean: those that they name, where one may be the value of an
+ * option; or all of them if the first word is not a command, for help and for "did you mean".
  */
 export function listNeeded(argv: readonly string[]): string[] {
   const names = Object.keys(COMMANDS);

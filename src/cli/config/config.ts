@@ -36,13 +36,16 @@ export interface Config {
   /** True: the user named it. False: it is only the default path. */
   readonly isLedgerKeyNamed: boolean;
   readonly engine: Partial<EngineSettings>;
-  /** How a worker process is watched over. */
+  /** How a worker process is watched. */
   readonly health: HealthConfig;
-  /** Sinks that are told of events. */
+  /** Sinks for events. */
   readonly notify: Notify;
-  /** Sinks that take the messages of topics. */
+  /** Sinks for messages of topics. */
   readonly consume: readonly Consumed[];
-  /** What must not be printed or kept: from the environment, the store's address, `redact`. */
+  /**
+   * Secrets that must not be printed or stored: from the environment, the store's address,
+   * `redact`.
+   */
   readonly secrets: readonly string[];
   readonly warnings: readonly string[];
   /** What another command needs to find the same store: nothing, or ` --store path`. */
@@ -127,7 +130,7 @@ function assemble(
   };
 }
 
-/** Beside a store that is a file; a server is used by many hosts, which must share one key. */
+/** Next to a store that is a file; a server is used by many hosts, which must share one key. */
 function readLedgerKey(store: string, given: string | undefined): string | null {
   if (given === OFF) return null;
   if (given !== undefined) return resolve(given);

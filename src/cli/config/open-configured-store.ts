@@ -1,4 +1,4 @@
-/** Opens the store that the configuration names. Commands that only look need nothing of the engine. */
+/** Opens the store that the configuration names. Commands that only read need no engine. */
 import { existsSync } from "node:fs";
 import { isAddress } from "../../adapters/postgres/connection/address.ts";
 import { SluiceError } from "../../core/base/errors.ts";
@@ -9,7 +9,7 @@ import { openStore } from "../../stores/open-store.ts";
 import type { Config } from "./config.ts";
 import { showPath } from "../output/show-path.ts";
 
-/** A store that must be there already: looking must not make one. */
+/** A store that must exist: reading must not create one. */
 export async function openExistingStore(config: Config, clock: Clock): Promise<Store> {
   if (!isAddress(config.store) && !existsSync(config.store)) {
     throw new SluiceError("STORE_MISSING", `there is no store ${showPath(config.store)}`, {

@@ -33,9 +33,9 @@ const SHOWN_MAX = 1_000;
 const NEWLINE = 10;
 
 /**
- * Whole, or not at all; answers what a verification of its ledger says. Of one that is broken the
- * archive has the ledger as it is, and tells of it what comes before the break: what comes after it
- * anybody may have written, in any shape.
+ * Written completely or not at all; returns the verdict about its ledger. For a broken ledger the
+ * archive has the ledger unchanged, and describes only the part before the break: the part after it
+ * could come from anyone, in any form.
  */
 export async function packEvidence(
   cli: Cli,

@@ -1,5 +1,5 @@
 /**
- * A file that is there whole or not at all: it is written under another name in the same folder and
+ * A file that is written completely or not at all: it gets another name in the same folder, and is
  * renamed when it is complete and on disk.
  */
 import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";

@@ -1,7 +1,7 @@
 /**
- * An output stream as the commands see it: whether a person watches, in which colours, how wide, and
- * a write that waits for a slow reader. A reader that went away (`| head`) is no error: what is
- * written after that goes nowhere, and commands that stream look at `closed` and stop.
+ * An output stream as the commands see it: whether it is a terminal, its colours and width, and
+ * writes that wait for a slow reader. A reader that went away (`| head`) is not an error: later
+ * output is dropped, and commands that stream check `closed` and stop.
  */
 import tty from "node:tty";
 import pc from "picocolors";
@@ -51,7 +51,7 @@ export class Screen {
     return this.#failure;
   }
 
-  /** Takes these out of all that is written from here on. */
+  /** Removes these texts from all later output. */
   hide(secrets: readonly string[]): void {
     for (const secret of secrets) this.#secrets.add(secret);
     this.#conceal = makeConceal([...this.#secrets]);

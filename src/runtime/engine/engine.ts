@@ -381,7 +381,7 @@ export class Engine {
     if (this.#closed !== null) throw new SluiceError("STOPPED", "the engine has been closed");
   }
 
-  /** If the store is what failed, held chunks cannot be given back, and their leases run out. */
+  /** If the store has failed, held chunks cannot be given back, and their leases expire. */
   async #stopWorker(): Promise<void> {
     try {
       await this.#worker.stop(0);

@@ -18,7 +18,7 @@ import type { Log } from "../system/log.ts";
 import type { LeaseTerms, SharedHealth } from "./shared-health.ts";
 import { computeBeatMs, findEndingBatches } from "./renewal.ts";
 
-type KeeperStore = Pick<Store, "renew" | "readStops" | "beat" | "close">;
+type RenewalThreadStore = Pick<Store, "renew" | "readStops" | "beat" | "close">;
 
 export interface RenewalThreadParts {
   readonly pulse: SharedHealth;
@@ -30,7 +30,7 @@ export interface RenewalThreadParts {
    * Opens the worker's store a second time, as soon as there is a worker: when it is needed, on a
    * machine whose cores are all busy, there may be no time for it.
    */
-  readonly openStore: () => Promise<KeeperStore>;
+  readonly openStore: () => Promise<RenewalThreadStore>;
 }
 
 /** It checks this often per renewal interval, so that it is late by only a part of it. */
@@ -43,7 +43,7 @@ const LATE_AFTER = 1.5;
 export class LeaseRenewalThread {
   readonly #parts: RenewalThreadParts;
   #served: readonly Served[] = [];
-  #store: Promise<KeeperStore> | null = null;
+  #store: Promise<RenewalThreadStore> | null = null;
   #renewedAt = 0;
   #look: Promise<void> = Promise.resolve();
   #cancel: () => void;
@@ -105,7 +105,7 @@ export class LeaseRenewalThread {
     if (store === null) this.#store = null;
   }
 
-  async #renew(store: KeeperStore, { worker, leaseMs, renewMs }: LeaseTerms): Promise<void> {
+  async #renew(store: RenewalThreadStore, { worker, leaseMs, renewMs }: LeaseTerms): Promise<void> {
     const { leases, clock, pulse } = this.#parts;
     // Opening may have taken time: read the held leases again.
     const found = leases.list();

@@ -52,7 +52,7 @@ export class StepWorker {
   /** When running chunks are next checked for outcomes to flush. */
   #flushLookAt = 0;
   /** Until then a lease is known to find nothing, unless a wake-up says otherwise. */
-  #dryUntil = 0;
+  #nothingDueUntil = 0;
   /** Wake-ups so far: one that comes during a store call must not be lost. */
   #wakeUps = 0;
   #stopping = false;
@@ -132,7 +132,7 @@ export class StepWorker {
   }
 
   notify(): void {
-    this.#dryUntil = 0;
+    this.#nothingDueUntil = 0;
     this.#wakeUps++;
     this.#changed.notify();
   }
@@ -234,7 +234,7 @@ export class StepWorker {
 
   #planLease(): LeaseRequest | null {
     if (this.#stopping || this.#guarded.size > 0) return null;
-    if (this.#parts.clock.monotonicMs() < this.#dryUntil) return null;
+    if (this.#parts.clock.monotonicMs() < this.#nothingDueUntil) return null;
     return planLease(this.#parts, {
       speed: this.#speed.current,
       slots: this.#controller.slots,
@@ -262,7 +262,7 @@ export class StepWorker {
     const now = clock.monotonicMs();
     if (this.#finished.length > 0) return Math.max(0, LINGER_MS - (now - this.#committedAt));
     const untilFlush = this.#held.length > 0 ? this.#flushLookAt - now : settings.pollMs;
-    const untilWork = this.#dryUntil > now ? this.#dryUntil - now : settings.pollMs;
+    const untilWork = this.#nothingDueUntil > now ? this.#nothingDueUntil - now : settings.pollMs;
     return Math.max(0, Math.min(untilWork, untilFlush));
   }
 
@@ -292,13 +292,13 @@ export class StepWorker {
     }
     if (pending.length > 0) this.#dropLost();
     // A worker without chunks asks once more, which releases its permits.
-    if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#dryUntil = 0;
+    if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#nothingDueUntil = 0;
     if (question === null) return;
     const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
     this.#parts.permits.grant(question, result.permits, leasedUntil);
     if (result.leased.length > 0) return this.#take(result.leased, asked + settings.leaseMs);
     if (this.#wakeUps !== wakeUps) return;
-    this.#dryUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
+    this.#nothingDueUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);
   }
 
   /** The run is no longer ours: its later results do not count. */

@@ -45,8 +45,8 @@ export class Worker {
   readonly #parts: WorkerParts;
   readonly #exclusiveRun = new ExclusiveRun();
   readonly #permits = new SlotPermits(() => this.#renew());
-  readonly #beatSetbacks: LoopBackoff;
-  readonly #renewalSetbacks: LoopBackoff;
+  readonly #beatBackoff: LoopBackoff;
+  readonly #renewalBackoff: LoopBackoff;
   readonly #executors = new Map<string, StepWorker>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopPoller;
@@ -61,8 +61,8 @@ export class Worker {
     health?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
     this.#parts =
       health === undefined ? parts : { ...parts, store: health.watchStore(parts.store) };
-    this.#beatSetbacks = new LoopBackoff({ event: "worker.beat_failed" }, parts);
-    this.#renewalSetbacks = new LoopBackoff({ event: "lease.renewal_failed" }, parts);
+    this.#beatBackoff = new LoopBackoff({ event: "worker.beat_failed" }, parts);
+    this.#renewalBackoff = new LoopBackoff({ event: "lease.renewal_failed" }, parts);
     this.#stops = new StopPoller(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
@@ -88,9 +88,9 @@ export class Worker {
   }
 
   #addStep(pipeline: Pipeline, step: Step, batch: string | null): void {
-    const name = nameExecutor(pipeline, step, batch);
+    const name = nameStepWorker(pipeline, step, batch);
     // A step worker for all batches covers this one: two would run twice as many handlers.
-    const covering = nameExecutor(pipeline, step, null);
+    const covering = nameStepWorker(pipeline, step, null);
     if (this.#executors.has(name) || this.#executors.has(covering)) return;
     const { id, ...parts } = this.#parts;
     const { abortGraceMs } = this.#parts.settings;
@@ -118,8 +118,8 @@ export class Worker {
   offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
     if (this.#stopped !== null) return null;
     const stepWorker =
-      this.#executors.get(nameExecutor(pipeline, step, batch)) ??
-      this.#executors.get(nameExecutor(pipeline, step, null));
+      this.#executors.get(nameStepWorker(pipeline, step, batch)) ??
+      this.#executors.get(nameStepWorker(pipeline, step, null));
     return stepWorker?.offerInline(batch) ?? null;
   }
 
@@ -176,7 +176,7 @@ export class Worker {
     try {
       await store.beat(id, [...this.#served.values()], computeBeatMs(settings.renewMs));
     } catch (error) {
-      this.#noteSetback(this.#beatSetbacks, error);
+      this.#noteFailure(this.#beatBackoff, error);
     }
   }
 
@@ -184,7 +184,7 @@ export class Worker {
    * Renewals and heartbeats repeat by themselves and leases cannot wait, so neither waits longer
    * after an error.
    */
-  #noteSetback(loopBackoff: LoopBackoff, error: unknown): void {
+  #noteFailure(loopBackoff: LoopBackoff, error: unknown): void {
     if (loopBackoff.note(error) === null) this.#parts.onFatal(error);
   }
 
@@ -203,7 +203,7 @@ export class Worker {
       if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases are valid for a while; the next renewal may still be in time.
-      this.#noteSetback(this.#renewalSetbacks, error);
+      this.#noteFailure(this.#renewalBackoff, error);
     }
   }
 
@@ -229,6 +229,6 @@ export class Worker {
   }
 }
 
-function nameExecutor({ name, version }: Pipeline, step: Step, batch: string | null): string {
+function nameStepWorker({ name, version }: Pipeline, step: Step, batch: string | null): string {
   return `${name}@${version}/${step.number}/${batch ?? "*"}`;
 }

@@ -63,7 +63,7 @@ export class Limiter {
   readonly #parts: LimiterParts;
   readonly loopBackoff: LoopBackoff;
   /** By batch where it has a pace; all others share one group. */
-  readonly #lots = new Map<string, LimitGroup>();
+  readonly #groups = new Map<string, LimitGroup>();
   /** If there is only one group, it is used for every item without iterating. */
   #only: LimitGroup | null = null;
   readonly #runs = new Set<ChunkRun>();
@@ -101,7 +101,7 @@ export class Limiter {
     if (tokenNeed === null || pace !== null) return false;
     const queue = this.#only?.queues.get(nameNeed(tokenNeed));
     const now = this.#parts.clock.monotonicMs();
-    const until = queue?.purse.takeMany(run.unstarted, queue.waiting, now) ?? null;
+    const until = queue?.balance.takeMany(run.unstarted, queue.waiting, now) ?? null;
     if (until === null) return false;
     run.startUntil = until;
     run.hasStarted = true;
@@ -176,25 +176,25 @@ export class Limiter {
   }
 
   #takeInTurn(now: number, run: ChunkRun | null): StartRight | null {
-    for (const [batch, limitGroup] of this.#lots) {
+    for (const [batch, limitGroup] of this.#groups) {
       const right = limitGroup.take(now, run);
       if (right === null) continue;
       // The next group's turn.
-      this.#lots.delete(batch);
-      this.#lots.set(batch, limitGroup);
+      this.#groups.delete(batch);
+      this.#groups.set(batch, limitGroup);
       return right;
     }
     return null;
   }
 
   #noteLots(): void {
-    const [only = null, ...others] = this.#lots.values();
+    const [only = null, ...others] = this.#groups.values();
     this.#only = others.length === 0 ? only : null;
   }
 
   canTake(now: number): boolean {
     if (this.isIdle) return false;
-    return [...this.#lots.values()].some((limitGroup) => limitGroup.canTake(now));
+    return [...this.#groups.values()].some((limitGroup) => limitGroup.canTake(now));
   }
 
   /** There is a free slot: items that wait without a token may draw one. */
@@ -209,7 +209,7 @@ export class Limiter {
     this.#soon = this.#runs.size === 0 ? 0 : Math.max(0, this.#soon - run.waiting);
     if (run.waiting > 0) {
       const gone = new Set([run]);
-      for (const limitGroup of this.#lots.values()) limitGroup.drop(gone);
+      for (const limitGroup of this.#groups.values()) limitGroup.drop(gone);
     }
     this.#tidy();
   }
@@ -226,9 +226,9 @@ export class Limiter {
   /** No item of the key starts for this time. */
   close(bucket: string, key: string, forMs: number): void {
     const now = this.#parts.clock.monotonicMs();
-    for (const { queues, pace } of this.#lots.values()) {
-      for (const { tokenNeed, purse } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
-        if (tokenNeed.bucket === bucket && tokenNeed.key === key) purse.close(now + forMs, now);
+    for (const { queues, pace } of this.#groups.values()) {
+      for (const { tokenNeed, balance } of [...queues.values(), ...(pace === null ? [] : [pace])]) {
+        if (tokenNeed.bucket === bucket && tokenNeed.key === key) balance.close(now + forMs, now);
       }
     }
     this.#parts.onClosed();
@@ -242,7 +242,7 @@ export class Limiter {
     const now = this.#parts.clock.monotonicMs();
     const soonUntil = now + HOLD_MS;
     this.#soon = 0;
-    for (const limitGroup of this.#lots.values()) {
+    for (const limitGroup of this.#groups.values()) {
       const turns = limitGroup.estimate(now);
       const resting: [ChunkRun, Turn][] = [];
       for (const [run, turn] of turns) {
@@ -262,31 +262,31 @@ export class Limiter {
 
   #findLot(run: ChunkRun, pace: TokenNeed | null): LimitGroup {
     const name = pace === null ? "" : run.lease.batch;
-    const known = this.#lots.get(name);
+    const known = this.#groups.get(name);
     if (known !== undefined) return known;
     const limitGroup = new LimitGroup(pace, this.#parts.mayStart);
-    this.#lots.set(name, limitGroup);
+    this.#groups.set(name, limitGroup);
     this.#noteLots();
     return limitGroup;
   }
 
   #tidy(): void {
     const now = this.#parts.clock.monotonicMs();
-    for (const [batch, limitGroup] of this.#lots) {
+    for (const [batch, limitGroup] of this.#groups) {
       limitGroup.tidy(now);
       const isBusy = limitGroup.pace?.asking === true || (limitGroup.pace?.backlogUntil ?? 0) > now;
       if (limitGroup.waiting === 0 && limitGroup.queues.size === 0 && !isBusy)
-        this.#lots.delete(batch);
+        this.#groups.delete(batch);
     }
     this.#noteLots();
   }
 
   async #ask(): Promise<void> {
     const { store, clock, onRights, onFatal } = this.#parts;
-    if (this.#asking || this.#lots.size === 0) return;
+    if (this.#asking || this.#groups.size === 0) return;
     const askedAt = clock.monotonicMs();
     const supply = { startable: this.#countStartable(askedAt), ended: this.ended };
-    const asked = listDemands([...this.#lots.values()], supply, askedAt);
+    const asked = listDemands([...this.#groups.values()], supply, askedAt);
     if (asked.length === 0) return this.#setTimer(askedAt);
     this.#asking = true;
     for (const { queue } of asked) queue.asking = true;
@@ -302,16 +302,16 @@ export class Limiter {
         const grant = grants[at];
         if (grant === undefined) continue;
         // A closed key that opened early: items that waited for its end may start sooner.
-        if (queue.purse.waitReason === "closed" && grant.waitReason !== "closed")
+        if (queue.balance.waitReason === "closed" && grant.waitReason !== "closed")
           queue.backlogUntil = 0;
-        queue.purse.add(grant, askedAt, answeredAt);
+        queue.balance.add(grant, askedAt, answeredAt);
         if (limitGroup.pace !== queue) limitGroup.offer(queue);
       }
     } catch (error) {
       const waitMs = this.loopBackoff.note(error);
       if (waitMs === null) return onFatal(error);
       const askAt = clock.monotonicMs() + Math.max(RETRY_MS, waitMs);
-      for (const { queue } of asked) queue.purse.askAt = askAt;
+      for (const { queue } of asked) queue.balance.askAt = askAt;
     } finally {
       this.#asking = false;
       for (const { queue } of asked) queue.asking = false;
@@ -372,7 +372,7 @@ export class Limiter {
   #findLookAt(now: number): number {
     const hasSlot = this.#parts.countStartable(0) > 0;
     let nextAt = Number.POSITIVE_INFINITY;
-    for (const limitGroup of this.#lots.values()) {
+    for (const limitGroup of this.#groups.values()) {
       if (limitGroup.waiting === 0) continue;
       // In any case a bounded wait: nothing waits for ever.
       nextAt = Math.min(nextAt, now + LOOK_MS);
@@ -387,9 +387,9 @@ export class Limiter {
 
   #wake(): void {
     const now = this.#parts.clock.monotonicMs();
-    for (const limitGroup of this.#lots.values()) {
+    for (const limitGroup of this.#groups.values()) {
       for (const queue of limitGroup.queues.values()) {
-        if (queue.entries.length > 0 && queue.purse.canTake(now)) limitGroup.offer(queue);
+        if (queue.entries.length > 0 && queue.balance.canTake(now)) limitGroup.offer(queue);
       }
     }
     this.#parts.onRights();

@@ -41,7 +41,7 @@ export class StepLimits {
   readonly #parts: StepLimitsParts;
   /** What every item draws, where no item needs to be read for it: reading is most of the cost. */
   readonly #fixed: TokenNeed | null;
-  readonly #guardedPurses = new WeakMap<ChunkRun, Map<string, TokenBalance>>();
+  readonly #guardedBalances = new WeakMap<ChunkRun, Map<string, TokenBalance>>();
   #guardedSlackMs = GUARDED_SLACK_MS;
   #admittedAt = 0;
 
@@ -64,7 +64,7 @@ export class StepLimits {
     }
     let last: Needs | null = null;
     this.limiter.add(run, (index) => {
-      const tokenNeed = this.#readSupply(run, index);
+      const tokenNeed = this.#readTokenNeed(run, index);
       if (tokenNeed === undefined) return null;
       if (last?.tokenNeed !== tokenNeed) last = { tokenNeed, pace };
       return last;
@@ -89,7 +89,7 @@ export class StepLimits {
     if (step.rate === null || item === undefined) return;
     let tokenNeed: TokenNeed;
     try {
-      tokenNeed = step.rate.readSupply(item);
+      tokenNeed = step.rate.readTokenNeed(item);
     } catch {
       // The item was started; an unreadable key is its own failure.
       return;
@@ -127,7 +127,7 @@ export class StepLimits {
     const admitted: number[] = [];
     let until = Number.POSITIVE_INFINITY;
     for (const [at, index] of indexes.entries()) {
-      const tokenNeed = this.#readSupply(run, index);
+      const tokenNeed = this.#readTokenNeed(run, index);
       if (tokenNeed === undefined) continue;
       const needed = [pace, tokenNeed].filter((one) => one !== null);
       const good = await this.#acquire(run, needed, until - this.#guardedSlackMs / 2);
@@ -167,55 +167,55 @@ export class StepLimits {
     inTime: number,
   ): Promise<number | "later" | null> {
     const { clock } = this.#parts;
-    const purses: TokenBalance[] = [];
+    const balances: TokenBalance[] = [];
     let startAt = clock.monotonicMs();
     for (const tokenNeed of supplies) {
-      const purse = await this.#fillPurse(run, tokenNeed);
+      const balance = await this.#fillBalance(run, tokenNeed);
       const now = clock.monotonicMs();
-      const nextAt = purse.findNextAt(now);
-      if (purse.count(now) === 0 || nextAt - now > GUARDED_WAIT_MS) {
+      const nextAt = balance.findNextAt(now);
+      if (balance.count(now) === 0 || nextAt - now > GUARDED_WAIT_MS) {
         const limit = new Queue(tokenNeed);
-        limit.purse.waitReason = purse.waitReason;
+        limit.balance.waitReason = balance.waitReason;
         run.limitWait = planLimitWait({ startAt: nextAt, limit }, run, now);
         return null;
       }
-      purses.push(purse);
+      balances.push(balance);
       startAt = Math.max(startAt, nextAt);
     }
     if (startAt > inTime) return "later";
     await sleep(clock, startAt - clock.monotonicMs());
     const now = clock.monotonicMs();
-    if (purses.some((purse) => !purse.canTake(now))) {
+    if (balances.some((balance) => !balance.canTake(now))) {
       // One token expired while another was awaited, and would again: tokens must last longer.
       this.#guardedSlackMs = Math.min(SLACK_MS_MAX, 2 * this.#guardedSlackMs);
       return null;
     }
-    return Math.min(...purses.map((purse) => purse.take(now) ?? now));
+    return Math.min(...balances.map((balance) => balance.take(now) ?? now));
   }
 
   /** The tokens of one bucket that a guarded run holds; draws one when there is none. */
-  async #fillPurse(run: ChunkRun, tokenNeed: TokenNeed): Promise<TokenBalance> {
+  async #fillBalance(run: ChunkRun, tokenNeed: TokenNeed): Promise<TokenBalance> {
     const { store, clock } = this.#parts;
-    const purses = this.#guardedPurses.get(run) ?? new Map<string, TokenBalance>();
-    this.#guardedPurses.set(run, purses);
+    const balances = this.#guardedBalances.get(run) ?? new Map<string, TokenBalance>();
+    this.#guardedBalances.set(run, balances);
     const name = nameNeed(tokenNeed);
-    const purse = purses.get(name) ?? new TokenBalance();
-    purses.set(name, purse);
+    const balance = balances.get(name) ?? new TokenBalance();
+    balances.set(name, balance);
     const askedAt = clock.monotonicMs();
-    if (purse.count(askedAt) > 0) return purse;
+    if (balance.count(askedAt) > 0) return balance;
     try {
       const slackMs = Math.max(this.#guardedSlackMs, this.limiter.computeSlackMs());
       const [grant] = await store.draw([{ ...tokenNeed, count: 1 }], slackMs);
-      if (grant !== undefined) purse.add(grant, askedAt, clock.monotonicMs());
+      if (grant !== undefined) balance.add(grant, askedAt, clock.monotonicMs());
     } catch (error) {
       // The item goes on without a token, and comes back with its chunk's next run.
       if (this.limiter.loopBackoff.note(error) === null) throw error;
     }
-    return purse;
+    return balance;
   }
 
   /** Undefined when the item can never start, and has failed because of that. */
-  #readSupply(run: ChunkRun, index: number): TokenNeed | null | undefined {
+  #readTokenNeed(run: ChunkRun, index: number): TokenNeed | null | undefined {
     const { step, onBadItem } = this.#parts;
     if (step.rate === null) return null;
     if (this.#fixed !== null) return this.#fixed;
@@ -231,7 +231,7 @@ export class StepLimits {
       return null;
     }
     try {
-      return step.rate.readSupply(item);
+      return step.rate.readTokenNeed(item);
     } catch (error) {
       onBadItem(run, index, item, error);
       return undefined;

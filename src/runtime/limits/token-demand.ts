@@ -23,15 +23,15 @@ const DRAWS_MAX = 500;
  * calls have ended since the last answer.
  */
 export function listDemands(
-  lots: readonly LimitGroup[],
+  groups: readonly LimitGroup[],
   { startable: most, ended }: { readonly startable: number; readonly ended: number },
   now: number,
 ): Demand[] {
   let startable = most;
   const demands: Demand[] = [];
   const want = (limitGroup: LimitGroup, queue: Queue, waiting: number): void => {
-    const held = queue.purse.count(now);
-    const mayAsk = queue.purse.askAt <= now && demands.length < DRAWS_MAX;
+    const held = queue.balance.count(now);
+    const mayAsk = queue.balance.askAt <= now && demands.length < DRAWS_MAX;
     const usable = Math.min(waiting, startable, mayAsk ? startable : held);
     if (limitGroup.pace !== queue) startable -= usable;
     const count = usable - held;
@@ -39,15 +39,15 @@ export function listDemands(
     if (count > 0 && !isEnough)
       demands.push({ limitGroup, queue, draw: { ...queue.tokenNeed, count } });
   };
-  for (const limitGroup of lots) {
+  for (const limitGroup of groups) {
     const { pace } = limitGroup;
     if (pace !== null) want(limitGroup, pace, limitGroup.waiting);
     // Items that the pace holds back need no tokens of their keys.
-    if (pace !== null && pace.purse.count(now) === 0) continue;
+    if (pace !== null && pace.balance.count(now) === 0) continue;
     for (const queue of limitGroup.queues.values()) {
       // With thousands of starts of one key there will be more of them.
-      const isOnly = pace === null && lots.length === 1 && limitGroup.queues.size === 1;
-      const isQuick = ended >= QUICK_MIN && queue.purse.waitReason === null;
+      const isOnly = pace === null && groups.length === 1 && limitGroup.queues.size === 1;
+      const isQuick = ended >= QUICK_MIN && queue.balance.waitReason === null;
       const waiting = isOnly && isQuick ? startable : queue.waiting;
       if (waiting > 0) want(limitGroup, queue, waiting);
     }

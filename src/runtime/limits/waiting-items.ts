@@ -27,7 +27,7 @@ interface Entry {
 /** Something that tokens are requested for. */
 export class Queue {
   readonly tokenNeed: TokenNeed;
-  readonly purse = new TokenBalance();
+  readonly balance = new TokenBalance();
   entries: Entry[] = [];
   /** Items in them. */
   waiting = 0;
@@ -78,10 +78,10 @@ export class LimitGroup {
     let queue = this.queues.get(name);
     if (queue === undefined) {
       queue = new Queue(tokenNeed ?? { bucket: "", key: "", spec: { kind: "open" }, cost: 1 });
-      if (tokenNeed === null) queue.purse.add(FOREVER, now, now);
+      if (tokenNeed === null) queue.balance.add(FOREVER, now, now);
       this.queues.set(name, queue);
     }
-    queue.purse.lookAgain();
+    queue.balance.lookAgain();
     queue.entries.push({ run, indexes, next: 0 });
     queue.waiting += indexes.length;
     run.waiting += indexes.length;
@@ -98,7 +98,7 @@ export class LimitGroup {
 
   /** The next item that may start now, of this run or of any; null for none. */
   take(now: number, run: ChunkRun | null = null): StartRight | null {
-    if (this.pace !== null && !this.pace.purse.canTake(now)) return null;
+    if (this.pace !== null && !this.pace.balance.canTake(now)) return null;
     for (let tries = this.#turns.length; tries > 0; tries--) {
       // By index, as this runs for every item.
       const queue = this.#turns[0];
@@ -107,7 +107,7 @@ export class LimitGroup {
       const isHeldUp =
         entry !== undefined &&
         ((run !== null && entry.run !== run) || !this.#mayStart(entry.run, now));
-      const until = entry === undefined || isHeldUp ? null : queue.purse.take(now);
+      const until = entry === undefined || isHeldUp ? null : queue.balance.take(now);
       if (!isHeldUp && until === null) {
         queue.listed = false;
         this.#turns.shift();
@@ -116,7 +116,7 @@ export class LimitGroup {
       // The next queue's turn.
       if (this.#turns.length > 1) this.#turns.push(...this.#turns.splice(0, 1));
       if (entry === undefined || until === null) continue;
-      return this.#start(queue, entry, Math.min(until, this.pace?.purse.take(now) ?? until));
+      return this.#start(queue, entry, Math.min(until, this.pace?.balance.take(now) ?? until));
     }
     return null;
   }
@@ -132,21 +132,21 @@ export class LimitGroup {
   }
 
   canTake(now: number): boolean {
-    if (this.waiting === 0 || this.pace?.purse.canTake(now) === false) return false;
-    return this.#turns.some(({ entries: [entry], purse }) => {
-      return entry !== undefined && purse.canTake(now) && this.#mayStart(entry.run, now);
+    if (this.waiting === 0 || this.pace?.balance.canTake(now) === false) return false;
+    return this.#turns.some(({ entries: [entry], balance }) => {
+      return entry !== undefined && balance.canTake(now) && this.#mayStart(entry.run, now);
     });
   }
 
   /** When something may start, or when to ask again: for the pace, or else for each key. */
   *listNextAts(now: number): Generator<number> {
-    const paceAt = this.pace?.purse.findNextAt(now) ?? now;
+    const paceAt = this.pace?.balance.findNextAt(now) ?? now;
     if (paceAt > now) {
       yield paceAt;
       return;
     }
-    for (const { entries, purse } of this.queues.values()) {
-      if (entries.length > 0) yield purse.findNextAt(now);
+    for (const { entries, balance } of this.queues.values()) {
+      if (entries.length > 0) yield balance.findNextAt(now);
     }
   }
 
@@ -165,20 +165,20 @@ export class LimitGroup {
 
   /** Drops keys without waiting items, so that thousands of them cost nothing. */
   tidy(now: number): void {
-    for (const [name, { entries, asking, backlogUntil, purse }] of this.queues) {
+    for (const [name, { entries, asking, backlogUntil, balance }] of this.queues) {
       if (entries.length > 0 || asking || backlogUntil > now) continue;
       // Tokens that were drawn ahead are kept for later items.
-      if (!purse.isWorthKeeping(now)) this.queues.delete(name);
+      if (!balance.isWorthKeeping(now)) this.queues.delete(name);
     }
   }
 
   /** When each run's next item may start, as far as known, and which limit it waits for. */
   estimate(now: number): Map<ChunkRun, Turn> {
     const turns = new Map<ChunkRun, Turn>();
-    const lotAt = this.pace === null ? now : this.pace.purse.findNextAt(now);
+    const lotAt = this.pace === null ? now : this.pace.balance.findNextAt(now);
     let place = 0;
     for (const queue of this.queues.values()) {
-      const queueAt = queue.purse.findNextAt(now);
+      const queueAt = queue.balance.findNextAt(now);
       let at = 0;
       for (const entry of queue.entries) {
         const { run } = entry;
@@ -221,11 +221,11 @@ export interface Turn {
  * once and not whenever anything may start.
  */
 export function planLimitWait({ startAt, limit }: Turn, run: ChunkRun, now: number): LimitWait {
-  const { tokenNeed, purse } = limit;
+  const { tokenNeed, balance } = limit;
   const at = run.hasStarted ? startAt : Math.max(startAt, limit.backlogUntil);
   limit.backlogUntil = Math.max(limit.backlogUntil, at) + run.waiting * limit.everyMs;
   const waitReason: WaitReason =
-    purse.waitReason ?? (tokenNeed.spec.kind === "pace" ? "pace" : "rate");
+    balance.waitReason ?? (tokenNeed.spec.kind === "pace" ? "pace" : "rate");
   const restMsMax = waitReason === "closed" ? CLOSED_REST_MS_MAX : REST_MS_MAX;
   return {
     inMs: Math.ceil(Math.min(Math.max(at - now, 1), restMsMax)),

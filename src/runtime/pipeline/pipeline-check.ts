@@ -84,7 +84,7 @@ const retention = z
     { error: "must be ages: { keepMs, keepEvidenceMs }" },
   )
   .superRefine(({ keepMs = 0, keepEvidenceMs = 0 }, context) => {
-    // Of what is no number neither is so: that is complained of on its own.
+    // Skips values that are not numbers: those get their own problem.
     if (!(keepEvidenceMs > 0 && keepEvidenceMs < keepMs)) return;
     complainTo(context)(
       ["keepEvidenceMs"],
@@ -152,7 +152,7 @@ interface CheckedPipeline {
   readonly steps: readonly (CheckedStep & { readonly name: string })[];
 }
 
-/** What repeats are recorded with must be one of the states that the ledger knows. */
+/** The state for repeats must be one of the ledger's states. */
 function checkRepeatState(
   { dedupe }: Pick<CheckedStep, "dedupe">,
   book: CheckedPipeline["ledger"],
@@ -202,7 +202,7 @@ export function validatePipeline(options: unknown): CheckedPipeline {
   };
 }
 
-/** Without what was named and left open. */
+/** Without named values that are undefined. */
 function listGiven<Name extends string>(
   named: { readonly [At in Name]?: number | undefined },
 ): {
@@ -231,7 +231,7 @@ function describeIssue(issue: z.core.$ZodIssue): string[] {
       return `${[...issue.path, key].join(".")} is not an option${meant && `. ${meant}`}`;
     });
   }
-  // The problems within the shape that was meant tell more than "neither".
+  // The problems within the intended shape tell more than "neither".
   if (issue.code === "invalid_union") {
     const within =
       issue.errors.find((problems) => !problems.some(isOtherKind)) ?? issue.errors.at(-1) ?? [];
@@ -272,7 +272,7 @@ function findPlaces(path: readonly PropertyKey[]): ReadonlyMap<string, string> {
   return new Map([...within, ...own.map((one) => [one, one] as const)]);
 }
 
-/** Rules about one value quote it; rules about several do not, as the place names only one. */
+/** Rules about one value quote it; rules about several do not, because the place names only one. */
 function isRule(issue: z.core.$ZodIssue): boolean {
   return issue.message.startsWith("must be");
 }

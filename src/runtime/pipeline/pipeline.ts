@@ -19,10 +19,10 @@ import type { WaitFor } from "./wait-step.ts";
 
 type Awaitable<T> = T | PromiseLike<T>;
 
-/** A number of items, or a share of them such as "5%". */
+/** A number of items, or a percentage such as "5%". */
 type Allowed = number | `${number}%`;
 
-/** A range of hours by the clock of a time zone; one that ends before it begins goes over midnight. */
+/** A range of hours in a time zone; one whose end is before its start continues over midnight. */
 export interface QuietHours {
   /** `HH:MM` */
   readonly from: string;
@@ -34,31 +34,34 @@ export interface QuietHours {
   readonly days?: readonly Weekday[];
 }
 
-/** Where and within which bounds tasks of `context.cpu` run. */
+/** How tasks of `context.cpu` run, and their limits. */
 export interface CpuOptions {
-  /** Processes survive any crash and are held to their memory; threads are for trusted code. Default "processes". */
+  /**
+   * Processes survive any crash and have a memory limit; threads are for trusted code. Default
+   * "processes".
+   */
   readonly kind?: CpuKind;
   /** Tasks at once in one worker. Default one for each core. */
   readonly size?: number;
-  /** How long a task may take; then it is killed. Default 15 s. */
+  /** Time limit of a task; then it is killed. Default 15 s. */
   readonly timeLimitMs?: number;
-  /** How much memory a task may take; then it is killed. Default 1 GiB. */
+  /** Memory limit of a task; above it, it is killed. Default 1 GiB. */
   readonly memoryBytesMax?: number;
-  /** Tasks that a process or thread runs before a fresh one takes its place. Default 1,000. */
+  /** Tasks after which a process or thread is replaced by a fresh one. Default 1,000. */
   readonly tasksMax?: number;
   /** Chunks that a worker holds at once. Default 1. */
   readonly chunks?: number;
 }
 
-/** What a step has beside its handler, and a pipeline of one step as its own. */
+/** The options of a step besides its handler; also those of a pipeline with one step. */
 interface StepLimits<Item> {
-  /** What the item is called in lists and results. */
+  /** The item's key in lists and results. */
   readonly key?: (item: Item) => string | number;
-  /** Refuse a batch in which a key comes twice, before anything runs. Default false. */
+  /** Refuse a batch with a repeated key, before anything runs. Default false. */
   readonly uniqueKeys?: boolean;
   /** Items in a chunk. Default 100. */
   readonly chunkSize?: number;
-  /** More chunks than this are refused, or grown. Default 1,000,000. */
+  /** With more chunks the batch is refused, or its chunks grow. Default 1,000,000. */
   readonly maxChunks?: number;
   /** Default "refuse". */
   readonly whenTooManyChunks?: ChunkLimitPolicy;
@@ -68,23 +71,23 @@ interface StepLimits<Item> {
    */
   readonly inlineItems?: number;
   /**
-   * Handler calls at once in one worker. Default 16. With bounds it is found out: more while calls
-   * take no longer, fewer when they do or a server asks for less.
+   * Concurrent handler calls in one worker. Default 16. With bounds, the best number is found: more
+   * while calls take no longer, fewer when they do or when a server throttles.
    */
   readonly concurrency?: number | { readonly min?: number; readonly max: number };
   /**
-   * The handler computes much, and has that done by `context.cpu`: as many calls at once as its pool
-   * has members, and one chunk at a time, unless set otherwise. Default false.
+   * The handler does CPU work with `context.cpu`: as many concurrent calls as its pool has members,
+   * and one chunk at a time, unless set otherwise. Default false.
    */
   readonly cpu?: boolean | CpuOptions | null;
   readonly retry?: Partial<RetryPolicy>;
-  /** What class an error of the handler has; nothing where that is to be told by its shape. */
+  /** The class of an error that the handler threw; nothing to classify it by its shape. */
   readonly classify?: (error: unknown) => ErrorClass | null | undefined;
-  /** How long one handler call may take. Default 5 minutes. */
+  /** Time limit of one handler call. Default 5 minutes. */
   readonly timeLimitMs?: number;
   /**
-   * How long one handler call takes. A worker that is at one for longer than half as much again is
-   * not well. Default learned from the calls, as far as they take longer than its heartbeat allows.
+   * How long one handler call takes. A worker whose call takes more than 1.5 times as long is
+   * unhealthy. Default learned from the calls, where they take longer than the heartbeat limit.
    */
   readonly expectedMs?: number | null;
   /** Automatic passes over the step's dead letters before it ends. Default 3. */
@@ -93,15 +96,17 @@ interface StepLimits<Item> {
   readonly failureBudget?: Allowed | { readonly [Scope in BudgetScope]?: Allowed } | null;
   /** This many items run first, and the rest only if they pass. Default none. */
   readonly canary?: number | { readonly items: number; readonly failures?: number } | null;
-  /** How often items may start, over all workers: of each key, or all together. Default as fast as it goes. */
+  /**
+   * How often items may start, over all workers: for each key, or all together. Default unlimited.
+   */
   readonly rate?: {
-    /** Starts in a second; without it a key can only be closed for a while. */
+    /** Starts per second; without it a key can only be closed for a while. */
     readonly perSecond?: number;
     /** Starts at once after a pause. Default those of one second. */
     readonly burst?: number;
-    /** Which key's rate an item is held to. Default one for all. */
+    /** The key whose rate applies to an item. Default one for all. */
     readonly key?: (item: Item) => string | number;
-    /** Keys with a rate of their own. */
+    /** Keys with their own rate. */
     readonly keys?: {
       readonly [key: string]: { readonly perSecond: number; readonly burst?: number };
     };
@@ -114,22 +119,25 @@ interface StepLimits<Item> {
   readonly pace?: {
     readonly items: number;
     readonly everyMs: number;
-    /** Spread over the time, and not as many at once as may. Default false. */
+    /** Spread starts evenly over the time, instead of in bursts. Default false. */
     readonly smooth?: boolean;
     /** Hours in which nothing starts. */
     readonly quietHours?: QuietHours | readonly QuietHours[];
-    /** What an `OutageError` does: nothing starts for so long, so often. Default 60 s, 2,880 times. */
+    /**
+     * After an `OutageError`: for how long nothing starts, and how often. Default 60 s, 2,880
+     * times.
+     */
     readonly outages?: { readonly everyMs?: number; readonly attempts?: number };
   } | null;
-  /** Items whose content has been worked on with success are skipped. Default none. */
+  /** Skip items whose content has already succeeded. Default none. */
   readonly dedupe?: {
     /** Default the pipeline's name. */
     readonly scope?: string;
-    /** What the item is. */
+    /** Identifies the item. */
     readonly identity: (item: Item) => string | number;
-    /** What it says; default all of it. */
+    /** The content to compare; default the whole item. */
     readonly content?: (item: Item) => string | Uint8Array;
-    /** The state of the pipeline's ledger that a repeat is recorded with. Default none. */
+    /** The state of the pipeline's ledger for a repeat. Default none. */
     readonly state?: string;
   };
   /** Topics that get messages about items; a list is short for `{ emit }`. Default none. */
@@ -159,7 +167,7 @@ interface PipelineCommon {
   readonly accepts?: readonly string[];
   /** Check every item before anything runs, and refuse the batch if one is bad. Default false. */
   readonly strict?: boolean;
-  /** How long a batch may take from its start on; then it expires. Default without end. */
+  /** Maximum time of a batch from its start; then it expires. Default unlimited. */
   readonly maxRunMs?: number | null;
   /** How the pipeline's tenants share the workers. */
   readonly share?: {
@@ -171,11 +179,11 @@ interface PipelineCommon {
   /** Maximum handler calls at once over all workers: of a batch, of a lane, of the pipeline. */
   readonly caps?: Caps;
   /**
-   * Every change of an item is written into its batch's chain as well: outcomes, failed attempts,
+   * Write every change of an item into its batch's chain as well: outcomes, failed attempts,
    * redrives, and what handlers record. Default only what happens to the batch.
    */
   readonly ledger?: ItemLedgerOptions | null;
-  /** How long its batches are kept when they have ended. Default as the engine's settings say. */
+  /** How long its ended batches are kept. Default by the engine's settings. */
   readonly retention?: RetentionAges;
 }
 
@@ -192,7 +200,10 @@ interface CommonOptions<Item> extends PipelineCommon, StepLimits<Item> {}
 interface Handlers<Item, Returned> {
   /** Handles one item. */
   readonly process?: (item: Item, context: ItemContext) => Awaitable<Returned>;
-  /** Handles the unfinished items of a chunk at once, and answers for each in the same order. */
+  /**
+   * Handles the unfinished items of a chunk at once, and returns an outcome for each in the same
+   * order.
+   */
   readonly processChunk?: (
     items: readonly ChunkItem<Item>[],
     context: ChunkContext,
@@ -225,10 +236,10 @@ interface PlainOptionsWithoutSource<Item, Returned>
   readonly source?: undefined;
 }
 
-/** The result that an item leaves: what the handler returned, without the words for outcomes. */
+/** The result of an item: what the handler returned, without the outcome values. */
 type ResultOf<Returned> = Returned extends ItemOutcome<infer Value> ? Value : Returned;
 
-/** What a step of several has beside its items' origin. */
+/** The options of a step in a pipeline with several, besides the source of its items. */
 interface StepOptions<Item, Returned> extends StepLimits<Item>, Handlers<Item, Returned> {
   /** Names the step in lists, results and records. */
   readonly name: string;
@@ -239,7 +250,7 @@ interface WithSchema<Schema> {
   readonly item: Schema;
 }
 
-/** Where its items come from; default the results of the step before. */
+/** Where its items come from; default the results of the previous step. */
 interface WithSource<Input, Item> {
   readonly source: (context: SourceContext<Input>) => SourceLike<Item>;
 }
@@ -262,7 +273,7 @@ interface WaitOptions
 
 type Items<Item> = Unnamed<Iterable<Item> | AsyncIterable<Item>>;
 
-/** A step with its types: what a batch is submitted with if it is the first, and what it leaves. */
+/** A step with its types: the batch's input if it is the first, and its results. */
 export interface DefinedStep<Input = unknown, Returned = unknown> {
   readonly name: string;
   /** Carry the types; never set. */
@@ -319,13 +330,13 @@ export interface Pipeline<Item = unknown, Input = unknown, Result = unknown> {
   readonly version: string;
   readonly accepts: readonly string[];
   readonly strict: boolean;
-  /** How long a batch may take from its start on; null without end. */
+  /** Maximum time of a batch from its start; null for unlimited. */
   readonly maxRunMs: number | null;
   readonly share: Share;
   readonly caps: Caps;
   /** Null where only what happens to a batch is recorded. */
   readonly ledger: Required<ItemLedgerOptions> | null;
-  /** What it says itself of how long its batches are kept. */
+  /** The retention that the pipeline itself sets. */
   readonly retention: RetentionAges;
   /** In order; at least one. */
   readonly steps: readonly [Step, ...Step[]];
@@ -372,7 +383,7 @@ export function isPipeline(value: unknown): value is Pipeline {
 
 type Versions = Pick<Pipeline, "version" | "accepts">;
 
-/** Whether this code says that it can work on batches of that version. */
+/** Whether this code accepts batches of that version. */
 export function acceptsVersion({ version, accepts }: Versions, wanted: string): boolean {
   return version === wanted || accepts.includes(wanted);
 }

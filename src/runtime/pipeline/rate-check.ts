@@ -111,7 +111,7 @@ const quietRange = z
   })
   .transform((given) => given as QuietRange);
 
-/** Any moment will do: whether it opens at all is looked for over more than a week from there. */
+/** Any moment will do: the check looks for an opening over more than a week from there. */
 const SOME_MONDAY = Date.UTC(2026, 0, 5);
 
 const quietHours = z

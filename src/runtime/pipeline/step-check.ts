@@ -95,7 +95,7 @@ const delays = z
     elseMs: wholeNumber(0, DAY_MS).optional(),
     stallMs: wholeNumber(0, DAY_MS).optional(),
   })
-  // What is undefined counts as not given.
+  // Undefined counts as not given.
   .transform((given) =>
     Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
   );
@@ -112,7 +112,7 @@ const waitFor = z
   )
   .transform((given) => given as unknown as WaitFor);
 
-/** A fixed number, or bounds within which the best one is found out. */
+/** A fixed number, or bounds within which the best one is found. */
 const concurrency = z.any().transform((given, context): number | ConcurrencyBounds => {
   const isCount = (value: unknown): value is number =>
     Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CONCURRENCY_MAX;

@@ -7,15 +7,15 @@ import { checkKey } from "./item-key.ts";
 import type { CheckedRate } from "./rate-check.ts";
 
 export interface StepRate {
-  /** `rate/<name>`: steps and pipelines that say the same name share it. */
+  /** `rate/<name>`: steps and pipelines with the same name share it. */
   readonly bucket: string;
-  /** What every item draws, whatever it is; null where it depends on the item. */
+  /** What every item draws; null where it depends on the item. */
   readonly fixed: TokenNeed | null;
   /** What an item draws; throws a `PermanentError` when it can never start. */
-  readSupply(item: unknown): TokenNeed;
+  readTokenNeed(item: unknown): TokenNeed;
 }
 
-/** The name of all items' key where a rate has none. */
+/** The key of all items where a rate has none. */
 const ONE_KEY = "";
 
 export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
@@ -29,7 +29,7 @@ export function makeStepRate(checked: CheckedRate, pipeline: string): StepRate {
     fixed: isFixed
       ? { bucket, key: ONE_KEY, spec: specs.get(ONE_KEY) ?? usual, cost: tokens }
       : null,
-    readSupply: (item) => {
+    readTokenNeed: (item) => {
       const itemKey = key === undefined ? ONE_KEY : checkKey(key(item));
       const own = specs.get(itemKey) ?? usual;
       const cost = typeof tokens === "number" ? tokens : tokens(item);

@@ -1,4 +1,4 @@
-/** One step of a pipeline: where its items come from, what is done with each, within which limits. */
+/** One step of a pipeline: where its items come from, its handler, and its limits. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConcurrencyBounds } from "../../core/limits/adaptive-concurrency.ts";
 import type { FailureBudget } from "../../core/batch/failure-budget.ts";
@@ -13,36 +13,36 @@ import type { CheckedStep } from "./step-check.ts";
 import { makeStepRate, type StepRate } from "./step-rate.ts";
 import { makeWaitStep } from "./wait-step.ts";
 
-/** What must not be worked on twice. */
+/** The settings for content de-duplication. */
 export interface Dedupe<Item = unknown> {
   /** Items of one scope are compared; default the pipeline's name. */
   readonly scope: string;
   // Methods, so that a step of one item type can be handled as one of any.
   identity(item: Item): string;
   content(item: Item): string | Uint8Array;
-  /** What the ledger calls an item that is skipped as a repeat; null where it has no word for it. */
+  /** The ledger's state for an item that is skipped as a repeat; null for none. */
   readonly state: string | null;
 }
 
 /** Topics that get messages about a step's items. */
 export interface StepTopics<Item = unknown> {
-  /** To which its handler may emit. */
+  /** Topics to which its handler may emit. */
   readonly emit: readonly string[];
   // A method, so that a step of one item type can be handled as one of any.
   route?(item: Item, result: unknown): string | null | undefined;
-  /** Hears of dead letters. */
+  /** Gets dead letters. */
   readonly errors: string | null;
-  /** Hears of items that an early end of their batch left undone. */
+  /** Gets items that an early end of their batch left undone. */
   readonly unsent: string | null;
 }
 
 /** A step's definition with every default filled in. */
 export interface Step<Item = unknown, Input = unknown> {
   readonly name: string;
-  /** Its place in the pipeline, from 0. */
+  /** Its position in the pipeline, from 0. */
   readonly number: number;
   readonly itemSchema: StandardSchemaV1<unknown, Item> | null;
-  /** Null: the items are handed over, or are the results of `carriesFrom`. */
+  /** Null: the items are submitted, or are the results of `carriesFrom`. */
   readonly source: ((context: SourceContext<Input>) => SourceLike<unknown>) | null;
   /** The step whose results are its items; null when it has a source, or is the first. */
   readonly carriesFrom: number | null;
@@ -51,17 +51,17 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly maxChunks: number;
   readonly whenTooManyChunks: ChunkLimitPolicy;
   readonly inlineItems: number;
-  /** Handler calls at once in one worker, at most. */
+  /** The most concurrent handler calls in one worker. */
   readonly concurrency: number;
-  /** Within which the best number is found out; null where it is fixed. */
+  /** Bounds within which the best number is found; null for a fixed number. */
   readonly adaptive: ConcurrencyBounds | null;
-  /** Its handler computes much; null where nothing was said about it. */
+  /** Settings of its CPU pool; null for none. */
   readonly cpu: CpuSettings | null;
-  /** The file that defines its pipeline; null when that is not known. */
+  /** The file that defines its pipeline; null when unknown. */
   readonly definedIn: string | null;
   readonly retry: RetryPolicy;
   readonly timeLimitMs: number;
-  /** How long a call usually takes; null where that is to be found out. */
+  /** How long a call usually takes; null to learn it. */
   readonly expectedMs: number | null;
   readonly maxRedrives: number;
   readonly failureBudget: FailureBudget | null;
@@ -69,10 +69,10 @@ export interface Step<Item = unknown, Input = unknown> {
   readonly dedupe: Dedupe<Item> | null;
   /** How often items of a key may start, over all workers. */
   readonly rate: StepRate | null;
-  /** How many items of a batch may start in a time; recorded with each batch. */
+  /** How many items of a batch may start within a time; recorded with each batch. */
   readonly pace: StepPace | null;
   readonly topics: StepTopics<Item>;
-  /** What its handler may record of items; null where the pipeline keeps no ledger of them. */
+  /** States that its handler may record; null where the pipeline keeps no ledger of items. */
   readonly states: readonly string[] | null;
   /** It waits for an outside count instead of working on items. */
   readonly waits: boolean;
@@ -92,13 +92,13 @@ interface StepPlace {
 
 const DEFAULT_CONCURRENCY = 16;
 
-/** Where a step computes much, more calls than the pool has members would only wait for each other. */
+/** With a CPU pool, more calls than the pool has members would only wait for each other. */
 function countSlots({ cpu, processChunk }: CheckedStep): number {
   if (cpu === null) return DEFAULT_CONCURRENCY;
   return processChunk === undefined ? cpu.size : cpu.chunks;
 }
 
-/** Fills in a checked definition. `before` are the steps that come first. */
+/** Fills in a checked definition. `before` are the earlier steps. */
 export function makeStep(
   checked: CheckedStep,
   { pipeline, name, definedIn, states }: StepPlace,
@@ -160,7 +160,7 @@ function fillDedupe(given: NonNullable<CheckedStep["dedupe"]>, pipeline: string)
   };
 }
 
-/** What the store must know of it. */
+/** What the store must know about it. */
 export function describeStep(step: Step): StepSettings {
   const { name, chunkSize, maxRedrives, carriesFrom, failureBudget: budget, canary, pace } = step;
   const carries = carriesFrom !== null;

@@ -27,10 +27,10 @@ export interface GuardedParts {
 
 /** Resolves when the run has started all that it could; the caller reports the rest. */
 export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<void> {
-  const crowd: number[] = [];
+  const others: number[] = [];
   const suspects: number[] = [];
   for (let index = run.takeNext(); index !== -1; index = run.takeNext()) {
-    (mustRunAlone(run.countDeaths(index)) ? suspects : crowd).push(index);
+    (mustRunAlone(run.countDeaths(index)) ? suspects : others).push(index);
   }
   /** Returns the items that may be tried again. */
   const runWave = async (wanted: readonly number[], alone: boolean): Promise<readonly number[]> => {
@@ -57,7 +57,7 @@ export async function runGuarded(run: ChunkRun, parts: GuardedParts): Promise<vo
   };
   // A cleared item loop never starts a wave. Where a cap stays full nothing starts either. In both
   // cases the rest goes back with its chunk.
-  let left: readonly number[] = crowd;
+  let left: readonly number[] = others;
   while (left.length > 0) {
     const room = await parts.reserve(left.length);
     if (room === 0 || parts.stopping()) break;

@@ -100,7 +100,7 @@ async function writeResults(
   step: number,
   { format, output }: ResultsFlags,
 ): Promise<AsyncGenerator<Block>> {
-  // In a file a cell is what it is; on a terminal it must not steer.
+  // A file gets the exact cell; a terminal gets it without control characters.
   const isShown = out.isTerminal && output === undefined;
   const blocks =
     format === "csv"
@@ -124,7 +124,7 @@ async function printBlocks(blocks: AsyncIterable<Block>, { out, clock }: Cli): P
     if (out.closed) break;
     await out.write(text);
     written += lines;
-    // A reader that went away shows only when the loop turns.
+    // A closed pipe shows only when the event loop turns.
     await clock.turn();
   }
   return written;

@@ -1,4 +1,6 @@
-/** `sluice run`: submits a batch, or takes up the unfinished one, and works on just that one here. */
+/**
+ * `sluice run`: submits a batch, or resumes the unfinished one, and works only on that one here.
+ */
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import type { BatchSnapshot } from "../../../ports/store/conductor-store.ts";
@@ -95,13 +97,13 @@ async function workUntilEnded(
   const { signal } = watching;
   const patient = { clock, signal, log: (entry: LogEntry) => display.log(entry) };
   const look = (): Promise<unknown> => followBatch(handle.id, { store, clock, display }, signal);
-  // The engine meets a lasting error itself: the progress bar need not report it.
+  // The engine reports a lasting error itself; the progress bar need not.
   const follow = retryWhileStoreDown(look, { ...patient, log: () => undefined }).catch(() => null);
   try {
     const ended = retryWhileStoreDown(() => handle.wait(), patient).then(() => true);
     const stopped = stop.wait().then(() => false);
     const isEnd = await Promise.race([ended, stopped]);
-    // The promise that lost the race may reject later, when the engine is closed under it.
+    // The promise that lost the race may reject later, when the engine is closed.
     ended.catch(() => undefined);
     return isEnd ? await retryWhileStoreDown(() => store.getBatch(handle.id), patient) : null;
   } finally {
@@ -122,7 +124,7 @@ async function leaveUnfinished(
   display.note(
     `stopping: finishing running items (up to ${formatDuration(drainMs)}). Press Ctrl-C again to force`,
   );
-  // With its store away nothing can be given back or looked at: it is stopped all the same.
+  // During a store outage nothing can be given back or read: it is stopped anyway.
   await engine.close().catch(() => undefined);
   const left = (await engine.store.getBatch(batch.id).catch(() => null)) ?? batch;
   const { counts } = left;

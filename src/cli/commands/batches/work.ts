@@ -59,10 +59,10 @@ interface WorkFlags extends BatchFlags {
 /** More than any machine has cores to run. */
 const PROCESSES_MAX = 1_024;
 
-/** However busy the store is, it is looked at no more often than this. */
+/** Shortest time between two reads, however busy the store is. */
 const LOOK_AT_MOST_EVERY_MS = 50;
 const UNFINISHED: readonly BatchState[] = BATCH_STATES.filter((state) => !isEnded(state));
-/** Unfinished batches that are looked through for one that this worker accepts. */
+/** Unfinished batches that are searched for one that this worker accepts. */
 const UNFINISHED_MAX = 10_000;
 
 export function addWorkCommand(program: Command, cli: Cli): void {
@@ -93,7 +93,7 @@ export function addWorkCommand(program: Command, cli: Cli): void {
   ]);
 }
 
-/** Everything that can be wrong with the settings is told once, before there are processes. */
+/** All problems of the settings are reported once, before processes start. */
 async function supervise(cli: Cli, flags: WorkFlags): Promise<number> {
   const display = openDisplay(cli, await loadWorkConfig(cli, flags));
   const processes = readNumber(flags.processes) ?? 1;
@@ -119,7 +119,7 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const loaded = await loadPipelines(files);
   const pipelines = loaded.map((pipeline) => adjustPipeline(pipeline, flags));
   const display = openDisplay(cli, config);
-  // The supervisor has the last word: whatever else comes twice was meant for it.
+  // The supervisor decides: a repeated signal was meant for it.
   const stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
   heeded = stop;
   onParentGone(cli.env, cli.clock, () => stop.request("SIGTERM"));
@@ -153,7 +153,7 @@ async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): P
   const { config, display } = parts;
   const { clock, env, logFormat } = cli;
   const health = new WorkerHealth(clock);
-  // Its pages are asked for from the start; those that need an engine wait for it.
+  // Pages can be requested from the start; those that need an engine wait for it.
   const opened = Promise.withResolvers<Engine>();
   const pages = listPages({
     metrics: async () => (await opened.promise).metrics(),
@@ -206,7 +206,7 @@ async function workWatched(cli: Cli, parts: WatchedParts, flags: WorkFlags): Pro
 
 interface WatchParts extends WorkParts {
   readonly engine: Engine;
-  /** How often the store is looked at without word of a change. */
+  /** How often the store is polled without a notification. */
   readonly pollMs: number;
 }
 
@@ -243,7 +243,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
         if (await look()) return;
         loopBackoff.clear();
       } catch (error) {
-        // The engine waits for a store that is unreachable, and so does this loop.
+        // The engine waits during a store outage, and so does this loop.
         waitMs = loopBackoff.note(error);
         if (waitMs === null) throw error;
       }
@@ -255,7 +255,7 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
   }
 }
 
-/** Tells of batches that have ended; true when there is nothing left to wait for. */
+/** Reports batches that have ended; true when there is nothing left to wait for. */
 async function makeLook(
   cli: Cli,
   { engine: { store }, pipelines, display, tell }: WatchParts,
@@ -264,7 +264,7 @@ async function makeLook(
   const ended = await EndedBatches.fromNowOn(store);
   let lastNote = "";
   return async () => {
-    // Before the endings are read: one that comes in between is told of, and not waited for.
+    // Read before the endings: a batch that ends in between is reported, and not waited for.
     const left = flags.untilIdle === true ? await findUnfinished(store, pipelines) : null;
     for (const { batch, position } of await ended.read()) {
       if (!pipelines.some((pipeline) => canWorkOn(pipeline, batch))) continue;

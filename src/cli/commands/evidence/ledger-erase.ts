@@ -1,4 +1,4 @@
-/** `sluice ledger erase`: takes what handlers recorded beside items' states out of the store. */
+/** `sluice ledger erase`: erases details that handlers recorded with items' states. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { Operator } from "../../../runtime/engine/operator.ts";

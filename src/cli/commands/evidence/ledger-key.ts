@@ -1,4 +1,4 @@
-/** `sluice ledger key`: the key that signs here, and putting a new one in its place. */
+/** `sluice ledger key`: prints or rotates the key that signs ledgers here. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { type KeyFile, openKeyFile, rotateKeyFile } from "../../../ledger/keys/key-file.ts";

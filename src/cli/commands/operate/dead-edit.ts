@@ -1,4 +1,4 @@
-/** `sluice dead edit`: puts another payload in place of a dead letter's, for its next drive. */
+/** `sluice dead edit`: replaces the payload of a dead letter, for its next drive. */
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";

@@ -1,4 +1,4 @@
-/** `sluice redrive`: puts dead letters of a batch back to work. */
+/** `sluice redrive`: redrives dead letters of a batch. */
 import type { Command } from "commander";
 import { isEnded } from "../../../core/batch/batch.ts";
 import { SluiceError } from "../../../core/base/errors.ts";

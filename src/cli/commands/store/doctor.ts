@@ -43,7 +43,7 @@ async function doctor(cli: Cli, flags: CommonFlags): Promise<number> {
   return checks.some(({ level }) => level === "bad") ? EXIT.failed : EXIT.ok;
 }
 
-/** Looking must neither make a store nor bring it up to date. */
+/** Checking must neither create nor upgrade a store. */
 async function inspectStore(store: string, clock: Clock): Promise<ServerChecks> {
   if (isAddress(store)) return checkServer(store, clock);
   const checks = checkStore(store);

@@ -1,4 +1,4 @@
-/** `sluice migrate`: makes a store, or brings it to this version, and does nothing else. */
+/** `sluice migrate`: creates or upgrades a store, and does nothing else. */
 import type { Command } from "commander";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";
