@@ -1,4 +1,4 @@
-/** The whole command line: its commands, and how their ends and errors are told. */
+/** The whole command line: its commands, and how their results and errors are reported. */
 import { Command, CommanderError } from "commander";
 import { SluiceError } from "../core/base/errors.ts";
 import { systemClock } from "../runtime/system/system-clock.ts";
@@ -22,7 +22,7 @@ const HELP_COLUMNS_MAX = 80;
 /** Standard error of the program that runs, which knows its secrets. */
 let errScreen: Screen | null = null;
 
-/** Runs what the words say; answers what the shell is told. */
+/** Runs the command; returns the exit code. */
 export async function runProgram(
   argv: readonly string[],
   exitNow: (code: number) => never,
@@ -64,7 +64,7 @@ export async function runProgram(
   return exitCode;
 }
 
-/** For what no command can catch: an error in a callback or a promise of the user's own. */
+/** For errors that no command can catch: in a callback or a promise of the user's own. */
 export function reportCrash(error: unknown): void {
   const screen = errScreen ?? new Screen(process.stderr, process.env, true);
   const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
@@ -85,7 +85,7 @@ async function buildProgram(cli: Cli): Promise<Command> {
     .configureHelp({ showGlobalOptions: true, ...styleHelp(cli.out) })
     .configureOutput({
       writeOut: (text) => cli.out.draw(text),
-      // Errors come back as exceptions, and are told in one place.
+      // Errors are thrown, and reported in one place.
       writeErr: () => undefined,
       getOutHelpWidth: () => Math.min(cli.out.columns, HELP_COLUMNS_MAX),
       getOutHasColors: () => cli.out.colours.isColorSupported,
@@ -115,7 +115,7 @@ function reportError(cli: Cli, thrown: unknown): number {
   const isFatal = thrown instanceof FatalFailure;
   const error = isFatal ? thrown.cause : thrown;
   const usage = error instanceof CommanderError ? readUsageError(error) : null;
-  // Help and version are asked for and no errors, though commander throws them.
+  // Help and version are requested and are not errors, though commander throws them.
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
   const view = usage ?? viewError(error, isFatal ? FATAL_HINT : null);
   if (cli.logFormat === "json") {

@@ -1,7 +1,7 @@
 /**
- * Signals in a process that is number 1, as in a container: the system has no action of its own for
- * those, so one that comes while the command is being loaded would be lost. Elsewhere nothing is
- * done, so that also a file that never gives the loop back can be stopped as any program.
+ * Signals in a process with the id 1, as in a container: the system has no default action for
+ * those, so one that arrives while the command is being loaded would be lost. In other processes
+ * nothing is done, so that a file that blocks the event loop can be stopped like any program.
  */
 import { decideSignalExitCode, STOP_SIGNALS, type StopSignalName } from "../output/exit-codes.ts";
 

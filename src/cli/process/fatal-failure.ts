@@ -1,4 +1,4 @@
-/** Marks an error with which no worker can continue, so that it has an exit code of its own. */
+/** Marks an error after which no worker can continue, so that it gets its own exit code. */
 import { classifyPortError } from "../../core/base/errors.ts";
 
 export class FatalFailure extends Error {
@@ -9,11 +9,11 @@ export class FatalFailure extends Error {
   }
 }
 
-/** For those that have no remedy of their own. */
+/** The hint for errors without their own. */
 export const FATAL_HINT =
   "Fix it, then start the worker again. Nothing is lost: running items were given back, and no attempt was counted.";
 
-/** Answers as `act` does; what it throws is marked if it is fatal. */
+/** Returns the result of `act`; marks its error if it is fatal. */
 export async function markFatal<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act();

@@ -1,8 +1,8 @@
-/** What several processes print, line by line and one line at a time, on one screen each. */
+/** Prints the output of several processes on one screen, one line at a time. */
 import type { Readable } from "node:stream";
 import type { Screen } from "../output/screen.ts";
 
-/** A line without an end is cut there: nothing is kept without a bound. */
+/** A longer line is cut here: every buffer has a bound. */
 const LINE_CHARS_MAX = 65_536;
 
 export class RelayedOutput {
@@ -27,10 +27,10 @@ export class RelayedOutput {
     if (rest !== "") await this.#write([rest], prefix);
   }
 
-  /** Lines of machines stay as they are. */
+  /** JSON lines stay unchanged. */
   #write(lines: readonly string[], prefix: string): Promise<void> {
     const text = lines.map((line) => `${line.startsWith("{") ? "" : prefix}${line}\n`).join("");
-    // One after the other, as a screen knows only one that waits for it.
+    // One after the other, because a screen supports only one waiter.
     this.#last = this.#last.then(() => this.#screen.write(text));
     return this.#last;
   }

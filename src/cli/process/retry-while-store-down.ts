@@ -7,7 +7,7 @@ import type { Log } from "../../runtime/system/log.ts";
 import { LoopBackoff } from "../../runtime/system/loop-backoff.ts";
 import { systemRandom } from "../../runtime/system/system-random.ts";
 
-/** The question itself is patient for some seconds. */
+/** The call itself already retries for some seconds. */
 const ASK_EVERY_MS = 1_000;
 
 export interface RetryWhileDownParts {
@@ -17,7 +17,7 @@ export interface RetryWhileDownParts {
   readonly signal: AbortSignal;
 }
 
-/** The answer, however long it takes; null when it is not needed any more. Throws what is fatal. */
+/** The answer, however long it takes; null when it is not needed any more. Throws fatal errors. */
 export async function retryWhileStoreDown<T>(
   ask: () => Promise<T>,
   { clock, log, signal }: RetryWhileDownParts,

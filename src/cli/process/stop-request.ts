@@ -6,7 +6,9 @@ import type { Clock } from "../../ports/clock.ts";
 import { leaveSignals } from "./early-signals.ts";
 import { decideSignalExitCode, STOP_SIGNALS, type StopSignalName } from "../output/exit-codes.ts";
 
-/** npm hands its children the Ctrl-C that the terminal has sent them already: that is one, not two. */
+/**
+ * npm passes Ctrl-C on to its children, which already got it from the terminal: both count as one.
+ */
 const ECHO_MS = 500;
 
 export class StopRequest {
@@ -43,14 +45,14 @@ export class StopRequest {
     });
   }
 
-  /** As if the signal had come, unless one has. */
+  /** Acts as if the signal had arrived, unless one has. */
   request(signal: StopSignalName): void {
     if (this.#first === null) this.#receive(signal);
   }
 
   /**
-   * The command has done what it had to: from here on a signal ends it at once. But an echo of the
-   * one that it has heeded does not make a failure of its good order.
+   * The command has finished: from here on a signal ends it at once. But a repeat of the handled
+   * signal does not turn its success into a failure.
    */
   release(): void {
     this.#isReleased = true;

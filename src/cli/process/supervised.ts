@@ -1,12 +1,15 @@
 /**
- * One of several processes of `sluice work --processes`, as it sees itself. It stops when its
- * supervisor is gone, however that ended: their channel closes with it.
+ * One of several processes of `sluice work --processes`. It stops when its supervisor is gone, for
+ * whatever reason: their channel closes.
  */
 
-/** Tells a process that it is one of several, and which. */
+/** Tells a process that it is supervised, and its number. */
 export const PROCESS_VARIABLE = "SLUICE_PROCESS";
 
-/** What a process tells its supervisor: every process sees every ending, and it is printed once. */
+/**
+ * The messages of a process to its supervisor: every process sees every ending, and it is printed
+ * once.
+ */
 export interface EndingNotice {
   readonly kind: "ended";
   /** Of the ending's record: the same in each of them. */
@@ -14,12 +17,12 @@ export interface EndingNotice {
   readonly line: string;
 }
 
-/** Whether it is one of several: such a one never supervises others. */
+/** Whether it is supervised: such a process never supervises others. */
 export function isOneOfSeveral(env: NodeJS.ProcessEnv): boolean {
   return env[PROCESS_VARIABLE] !== undefined;
 }
 
-/** Whether a supervisor started it, though that may be gone by now. */
+/** Whether a supervisor started it, even if that is gone by now. */
 export function isSupervised(env: NodeJS.ProcessEnv): boolean {
   return isOneOfSeveral(env) && process.send !== undefined;
 }
@@ -31,7 +34,7 @@ export function onSupervisorGone(callback: () => void): void {
 }
 
 export function tellSupervisor(notice: EndingNotice): void {
-  // Who is not there any more need not be told.
+  // A supervisor that is gone need not be told.
   if (process.connected) process.send?.(notice, undefined, undefined, () => undefined);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Keeps several processes of the same command at work: one that dies is started again, later with
- * each death in a row; signals are passed on; all stop when one of them cannot continue.
+ * Keeps several processes of the same command running: one that dies is restarted, later with each
+ * death in a row; signals are passed on; all stop when one of them cannot continue.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ import { PROCESS_VARIABLE, readNotice } from "./supervised.ts";
 
 export interface SupervisorOptions {
   readonly processes: number;
-  /** A process that has nothing left to do is not started again. */
+  /** A process that has finished its work is not restarted. */
   readonly untilIdle: boolean;
 }
 
@@ -30,9 +30,9 @@ interface End {
 
 /** Endings that are remembered so that each is printed once. */
 const ENDINGS_MAX = 10_000;
-/** How long the last words of a process that has ended are waited for. */
+/** How long to wait for the last output of a process that has ended. */
 const OUTPUT_MS = 1_000;
-/** They would end the same way again: fatal, or used wrongly. */
+/** They would end the same way again: a fatal error, or wrong usage. */
 const HOPELESS: readonly number[] = [EXIT.fatal, EXIT.usage];
 
 export class Supervisor {
@@ -55,7 +55,7 @@ export class Supervisor {
     this.#err = new RelayedOutput(cli.err);
   }
 
-  /** Answers what the shell is told, once all processes have ended. */
+  /** Returns the exit code, once all processes have ended. */
   async run(): Promise<number> {
     const { processes } = this.#options;
     const stop = new StopRequest(this.#cli.clock, (code) => this.#killAll(code));
@@ -103,7 +103,7 @@ export class Supervisor {
     }
   }
 
-  /** Resolves when it has ended and all that it said has been heard. */
+  /** Resolves when it has ended and all its output has been read. */
   async #start(number: number): Promise<End> {
     const { env, argv, clock } = this.#cli;
     const colours = this.#hasColours ? { FORCE_COLOR: "1" } : {};
@@ -180,7 +180,7 @@ export class Supervisor {
 function awaitEnd(child: ChildProcess): Promise<End> {
   return new Promise((resolve) => {
     child.on("exit", (code, signal) => resolve({ code, signal }));
-    // It could not be started at all: that is a death as any other.
+    // It could not be started: that counts as a death.
     child.on("error", () => {
       if (child.pid === undefined) resolve({ code: EXIT.failed, signal: null });
     });

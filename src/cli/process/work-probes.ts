@@ -1,4 +1,4 @@
-/** Watches over `sluice work`: health pages from a thread of its own, which also renews its leases. */
+/** Watches `sluice work`: health pages from a separate thread, which also renews its leases. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { ProbeServer, type ProbePage } from "../../health-thread/probe-server.ts";
@@ -20,12 +20,12 @@ export interface WorkProbesParts {
   readonly pages?: Readonly<Record<string, ProbePage>>;
 }
 
-/** In which a slow store is told what was done. */
+/** Time for a slow store to commit the last reports. */
 const LAST_WORDS_MS = 10_000;
 
 /**
- * A port that was chosen must be free. The default one may be another worker's on the same host:
- * then this one does without, and says so.
+ * A chosen port must be free. The default one may be used by another worker on the same host: then
+ * this one continues without health pages, and logs that.
  */
 export async function startProbeServer(parts: WorkProbesParts): Promise<ProbeServer> {
   const { config, health, clock, display, env, logFormat, pages = {} } = parts;
@@ -39,7 +39,7 @@ export async function startProbeServer(parts: WorkProbesParts): Promise<ProbeSer
     log: (entry: Parameters<ProgressDisplay["log"]>[0]) => display.log(entry),
     renewalStore: { store, busyMs },
     ...(isSupervised(env) ? { orphanMs: drainMs + abortGraceMs + LAST_WORDS_MS } : {}),
-    // Who has no supervisor may have one outside, which reads the pages.
+    // A process without our supervisor may have an external one, which reads the pages.
     endsHung: isSupervised(env) ? logFormat : null,
   };
   if (config.health.port === null) return ProbeServer.start({ ...options, listening: null });
@@ -61,7 +61,7 @@ export async function startProbeServer(parts: WorkProbesParts): Promise<ProbeSer
   }
 }
 
-/** Of several processes under one supervisor each has a port of its own, from the given one on. */
+/** Each of several supervised processes has its own port, counted from the given one. */
 function computePort(port: number, env: NodeJS.ProcessEnv): number {
   const process = Number(env["SLUICE_PROCESS"] ?? "1");
   return port === 0 || !Number.isInteger(process) || process < 1 ? port : port + process - 1;

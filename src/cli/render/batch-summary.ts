@@ -1,4 +1,6 @@
-/** What came of a batch, for a person: its counts, the first dead letters, and where to look next. */
+/**
+ * The result of a batch, for a person: its counts, the first dead letters, and where to look next.
+ */
 import { type BatchView, countRun } from "../../views/batch.ts";
 import type { DeadLetterView } from "../../views/dead-letter.ts";
 import type { StepView } from "../../views/step.ts";
@@ -52,7 +54,7 @@ function renderCounts({ view, itemsPerSecond }: Summary, screen: Screen): string
   const { planned, succeeded, skipped, cancelled, pending, chunks, elapsedMs } = view;
   const run = countRun(view);
   const rate = itemsPerSecond ?? (run * 1_000) / Math.max(1, elapsedMs);
-  // Outcomes that most batches do not have are left out where there are none.
+  // Rare outcomes are left out when they are 0.
   const facts: Fact[] = [
     { name: "planned", value: planned },
     { name: "succeeded", value: succeeded, paint: screen.colours.green },

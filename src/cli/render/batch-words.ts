@@ -28,7 +28,7 @@ export function renderReason(reason: EndReason | null, screen: Screen): string[]
   return [screen.colours.red(code) + first.slice(code.length), ...rest];
 }
 
-/** As the rest of a sentence about the batch: "waits for...", "is paused...". */
+/** The rest of a sentence about the batch: "waits for...", "is paused...". */
 export function nameHold(hold: string): string {
   return hold.startsWith("waits") ? hold : `is ${hold}`;
 }

@@ -1,4 +1,4 @@
-/** What came of a cancel. */
+/** The result of a cancel. */
 import { countRun } from "../../views/batch.ts";
 import type { AbandonedView, CancelledView } from "../../views/cancel.ts";
 import { describeWho } from "../../views/hold.ts";

@@ -1,4 +1,4 @@
-/** Commands that lead on, each with what it does. */
+/** Suggested next commands, each with its purpose. */
 import type { Screen } from "../output/screen.ts";
 import { type Column, renderTable } from "../output/table.ts";
 

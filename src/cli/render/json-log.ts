@@ -1,4 +1,4 @@
-/** What a command says on stderr as JSON lines, for log collectors: no bars, no colours. */
+/** The command's stderr as JSON lines, for log collectors: no bars, no colours. */
 import { redactText } from "../../core/base/redact.ts";
 import { type Clock, formatInstant } from "../../ports/clock.ts";
 import type { LogEntry } from "../../runtime/system/log.ts";

@@ -1,6 +1,6 @@
 /**
- * Shows progress on stderr: on a terminal one line that is drawn over, elsewhere a plain line every
- * few seconds. Other lines go through it as well, so that they do not tear the bar.
+ * Shows progress on stderr: on a terminal one line that is overwritten, elsewhere a plain line
+ * every few seconds. Other lines go through it as well, so that they do not break the bar.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { EVENTS_FOR_MACHINES, type LogEntry } from "../../runtime/system/log.ts";
@@ -11,7 +11,7 @@ import type { Screen } from "../output/screen.ts";
 /** At most ten times a second. */
 export const DRAW_EVERY_MS = 100;
 const LINE_EVERY_MS = 5_000;
-/** A message that comes again and again is shown once in this time. */
+/** A repeated message is shown once within this time. */
 const REPEAT_EVERY_MS = 10_000;
 /** Events of unclassified errors. */
 const UNEXPECTED = /\.unexpected_error$/u;
@@ -41,7 +41,7 @@ export class ProgressDisplay {
     }
   }
 
-  /** A line of its own where no bar says the same. */
+  /** A separate line, if no bar shows the same. */
   tell(text: string): void {
     if (!this.#screen.isTerminal) this.#screen.line(makeInert(text));
   }
@@ -54,10 +54,10 @@ export class ProgressDisplay {
     if (drawn !== "") this.#draw(drawn);
   }
 
-  /** What the engine has to say. */
+  /** The engine's log. */
   log({ level, event, message, error }: LogEntry): void {
     if (level === "debug" || EVENTS_FOR_MACHINES.has(event)) return;
-    // How the engine ends is the command's to report.
+    // The command reports how the engine ends.
     if (event === "engine.failed") return;
     const now = this.#clock.monotonicMs();
     const last = this.#lastEntry;
@@ -69,10 +69,10 @@ export class ProgressDisplay {
     if (UNEXPECTED.test(event) && error instanceof Error) this.#showStack(error.stack ?? "");
   }
 
-  /** Where it came from: once for many items that fail at the same place. */
+  /** The place of the error: shown once for many items that fail at the same place. */
   #showStack(stack: string): void {
     const [, ...frames] = stack.split("\n    at ");
-    // Where it was thrown: who called differs with the moment, as handlers are called from many places.
+    // Where it was thrown. The callers vary, as handlers are called from many places.
     const [place = ""] = frames;
     const now = this.#clock.monotonicMs();
     if (place === this.#lastPlace.place && now - this.#lastPlace.at < REPEAT_EVERY_MS) return;
@@ -80,7 +80,7 @@ export class ProgressDisplay {
     for (const frame of frames) this.note(this.#screen.colours.dim(`  at ${makeInert(frame)}`));
   }
 
-  /** Takes the bar away, so that something else can be written. */
+  /** Removes the bar, so that something else can be written. */
   clear(): void {
     if (this.#drawn === "") return;
     this.#screen.draw(CLEAR_LINE);

@@ -1,4 +1,4 @@
-/** One line that says how far a batch is: with a bar on a terminal, in words elsewhere. */
+/** One line with the progress of a batch: with a bar on a terminal, in words elsewhere. */
 import type { BatchState } from "../../core/batch/batch.ts";
 import type { Counts } from "../../core/batch/counts.ts";
 import type { Estimate } from "../../core/batch/progress.ts";
@@ -11,10 +11,10 @@ import { clipText, measureText } from "../output/text-width.ts";
 
 export interface ProgressView {
   readonly state: BatchState;
-  /** Of the step that it is at. */
+  /** Counts of its current step. */
   readonly counts: Counts;
   readonly estimate: Estimate;
-  /** "step 2 of 3, pages"; null where there is only one. */
+  /** "step 2 of 3, pages"; null for a single step. */
   readonly step: string | null;
   /** What keeps it from running; null while nothing does. */
   readonly hold: string | null;
@@ -49,7 +49,7 @@ function describeSlicing(state: BatchState, { planned }: Counts): string {
   return `slicing, ${formatCount(planned)} items so far`;
 }
 
-/** For a terminal: never wider than it. What matters least is left out where there is no room. */
+/** For a terminal: never wider than it. The least important parts are left out first. */
 export function renderProgress(view: ProgressView, screen: Screen): string {
   const { counts, estimate, step, hold } = view;
   // Room for the ^C that a terminal echoes: on the next line it could not be drawn over.

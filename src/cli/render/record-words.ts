@@ -1,4 +1,4 @@
-/** What a record of the ledger says beside its type, in a line for people. */
+/** The content of a ledger's record in one line for people. */
 import { ITEMS_RECORDED } from "../../core/batch/batch.ts";
 import { readRanges } from "../../core/ledger/item-ledger.ts";
 import type { BatchEntry } from "../../ledger/verify/timeline.ts";
@@ -10,7 +10,7 @@ export function describeRecord({ type, data }: Pick<BatchEntry, "type" | "data">
     .join(", ");
 }
 
-/** Of a chunk's items their numbers: which ones they are is asked for item by item. */
+/** Only the numbers of items; `--item` shows single items. */
 function summarise({ block: _block, ...data }: BatchEntry["data"]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(data).map(([name, value]) => [name, COUNTED.has(name) ? count(value) : value]),

@@ -1,11 +1,11 @@
 /**
- * Which columns a batch's results make in CSV: one for each field where every value is a flat object,
- * else one with the value as JSON. Found by a first pass over the results, in bounded memory.
+ * The CSV columns of a batch's results: one for each field if every value is a flat object, else
+ * one with the value as JSON. Found by a first pass over the results, in bounded memory.
  */
 import type { StoredResult } from "../../ports/store/query-store.ts";
 import type { CsvCell } from "../output/csv-text.ts";
 
-/** Results with more fields than this are no table. */
+/** Results with more fields do not fit a table. */
 const FIELDS_MAX = 500;
 const OWN_COLUMNS = ["item", "key"];
 
@@ -62,7 +62,7 @@ function readFlat(text: string): Readonly<Record<string, CsvCell>> | null {
     : null;
 }
 
-/** In the one column numbers stay numbers; everything else is JSON text. */
+/** In the single column numbers stay numbers; everything else is JSON text. */
 function readScalar(text: string): CsvCell {
   const value = JSON.parse(text) as unknown;
   return typeof value === "number" ? value : text;

@@ -101,7 +101,7 @@ function listCancel(view: StatusView, screen: Screen): Fact[] {
 function renderProgress(view: StatusView, screen: Screen): string[] {
   const { planned, state, elapsedMs } = view;
   const done = countRun(view);
-  // One look has no pace of its own: the whole run's is the best guess.
+  // A single read has no current rate: the rate of the whole run is the best estimate.
   const samples = [
     { atMs: 0, done: 0 },
     { atMs: elapsedMs, done },
@@ -135,7 +135,7 @@ function renderEvents({ events, steps }: StatusView, screen: Screen): string[] {
   return renderTable(columns, events, screen, { titles: false, indent: 2 });
 }
 
-/** The few facts of a record that are worth a word in a list. */
+/** The few facts of a record that are worth showing in a list. */
 function describeData(data: EventView["data"], isStepped: boolean): string {
   const names = ["state", ...(isStepped ? ["name"] : []), "mode", "chunks", "items", "code"];
   const words = names.flatMap((name) => {

@@ -1,6 +1,6 @@
 /**
- * Waits until batches have ended, and looks after lost leases meanwhile: what a dead worker held
- * would otherwise stay leased until another worker starts.
+ * Waits until batches have ended, and sweeps lost leases meanwhile: chunks of a dead worker would
+ * otherwise stay leased until another worker starts.
  */
 import { isEnded } from "../../core/batch/batch.ts";
 import { type Clock, sleep } from "../../ports/clock.ts";
@@ -10,9 +10,9 @@ import { makeSweepPolicy } from "../../runtime/conducting/sweeper.ts";
 import { type EngineSettings, resolveSettings } from "../../runtime/system/settings.ts";
 import { ChangeSignal } from "../../runtime/system/change-signal.ts";
 
-/** Also looks if every word of a change is lost. */
+/** Polling interval when notifications are lost. */
 const LOOK_EVERY_MS = 500;
-/** However busy the store is, it is looked at no more often than this. */
+/** Shortest time between two reads, however busy the store is. */
 const LOOK_AT_MOST_EVERY_MS = 50;
 
 export interface AwaitParts {
@@ -51,7 +51,7 @@ export async function awaitEndings(
   }
 }
 
-/** Those that are still there. */
+/** The batches that still exist. */
 export async function readBatches(
   store: Store,
   ids: readonly string[],

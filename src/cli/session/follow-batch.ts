@@ -1,4 +1,4 @@
-/** Looks at a batch a few times a second and shows how far it is, until it is told to stop. */
+/** Reads a batch a few times a second and shows its progress, until it is stopped. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { type Counts, NO_ITEMS } from "../../core/batch/counts.ts";
 import {
@@ -16,10 +16,10 @@ import { nameHold } from "../render/batch-words.ts";
 import { DRAW_EVERY_MS, type ProgressDisplay } from "../render/progress-display.ts";
 import { describeStepTurn } from "../../views/step.ts";
 
-/** The rate's samples are further apart than the looks, so that they span half a minute. */
+/** Samples for the rate are further apart than the reads, so that they span half a minute. */
 const SAMPLE_EVERY_MS = 500;
 const ASK_EVERY_MS = 1_000;
-/** From fewer samples than this a rate is a guess. */
+/** With fewer samples a rate is a guess. */
 const SAMPLES_MIN = 3;
 
 const NO_ESTIMATE: Estimate = { itemsPerSecond: 0, etaMs: null };
@@ -28,7 +28,7 @@ export interface FollowParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly display: ProgressDisplay;
-  /** Where no bar is drawn, what the batch waits for gets a line of its own. Default true. */
+  /** Without a bar, what the batch waits for gets its own line. Default true. */
   readonly tellsHold?: boolean;
 }
 
@@ -53,12 +53,12 @@ class PaceWatch {
   }
 }
 
-/** Of the step that it is at; a batch that has just come to one has no items of it yet. */
+/** Counts of its current step; a batch that has just reached a step has no items of it yet. */
 function readStepCounts({ steps, step }: BatchSnapshot): Counts {
   return steps[step]?.counts ?? NO_ITEMS;
 }
 
-/** What keeps a batch from running, asked for at most once a second. */
+/** What keeps a batch from running, read at most once a second. */
 class HoldWatch {
   readonly #parts: FollowParts;
   #ahead: number | null = null;
@@ -80,7 +80,7 @@ class HoldWatch {
   }
 }
 
-/** Shows the batch until it ends or the signal aborts; answers as it was at the last look. */
+/** Shows the batch until it ends or the signal aborts; returns it as it was at the last read. */
 export async function followBatch(
   id: string,
   parts: FollowParts,

@@ -5,10 +5,10 @@ import type { Config } from "../config/config.ts";
 import type { ProgressDisplay } from "../render/progress-display.ts";
 import type { StopRequest } from "../process/stop-request.ts";
 
-/** How long a command that is done waits for its notifications. */
+/** How long a finished command waits for its notifications. */
 const NOTIFY_MS = 10_000;
 
-/** Messages that a sink is given at once, if it takes several. */
+/** Messages that a sink gets at once, if it accepts several. */
 const CONSUME_TOGETHER = 1_000;
 
 export interface NotifyParts {
@@ -35,7 +35,9 @@ export function subscribeNotified(engine: Engine, { notify, consume }: Config): 
   }
 }
 
-/** Waits until all is delivered, a signal comes or the time is over; what is left comes later. */
+/**
+ * Waits until all is delivered, a signal comes or the time is over; the rest is delivered later.
+ */
 export async function finishNotifying({
   engine,
   config,

@@ -1,4 +1,4 @@
-/** Composes store and engine as the configuration says. The only place where the CLI does. */
+/** Composes store and engine from the configuration. The only place in the CLI that does. */
 import type { Clock } from "../../ports/clock.ts";
 import { openKeyFile } from "../../ledger/keys/key-file.ts";
 import { Engine } from "../../runtime/engine/engine.ts";
@@ -14,9 +14,9 @@ export interface EngineParts {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
-  /** On which batches the engine works without being told. */
+  /** The batches on which the engine works by itself. */
   readonly work?: "submitted";
-  /** For a worker that is watched over. */
+  /** For a worker whose health is watched. */
   readonly health?: WorkerHealth;
 }
 

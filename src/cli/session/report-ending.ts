@@ -1,4 +1,4 @@
-/** Tells what came of a batch that has ended, after a recount, and what the shell is told. */
+/** Reports an ended batch, after a recount, and returns the exit code. */
 import { isEnded } from "../../core/batch/batch.ts";
 import { invariant } from "../../core/base/invariant.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
@@ -59,7 +59,7 @@ async function hasResults(store: Store, batch: BatchSnapshot): Promise<boolean> 
   return (await store.readResults(batch.id, page)).length > 0;
 }
 
-/** Counters that differ from what the chunks say would be a bug of ours, and are never glossed over. */
+/** Counters that differ from the chunks' maps are a bug of ours, and are always reported. */
 async function recount(cli: Cli, store: Store, id: string): Promise<boolean> {
   const counted = await store.recount(id);
   if (counted === null) return true;

@@ -1,4 +1,7 @@
-/** Results and items of a batch as blocks of text: whole lines, as many as a page of the store makes. */
+/**
+ * Results and items of a batch as blocks of text: whole lines, one block for each page of the
+ * store.
+ */
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ItemOutcomeWord } from "../../core/items/outcome-list.ts";
@@ -11,7 +14,7 @@ import { formatJson, makeInert, makeInertJson } from "../output/inert-text.ts";
 import { findColumns } from "../render/result-columns.ts";
 import { readResultPages } from "./result-pages.ts";
 
-/** A line at a time costs three times as much. */
+/** One line at a time costs three times as much. */
 export interface Block {
   readonly text: string;
   readonly lines: number;
@@ -41,7 +44,7 @@ export async function* writeJsonl(
   step: number,
 ): AsyncGenerator<Block> {
   for await (const page of readResultPages(store, batch, step)) {
-    // The value is JSON already; reading it would round its large numbers.
+    // The value is already JSON; parsing it would round its large numbers.
     const lines = page.map(
       ({ item, key, value }) => `{"item":${item},"key":${JSON.stringify(key)},"value":${value}}`,
     );

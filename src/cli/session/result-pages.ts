@@ -1,4 +1,4 @@
-/** Pages of what a batch left behind, of one step or of all. */
+/** Pages of a batch's results and dead letters, of one step or of all. */
 import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { DeadLetter, StoredResult } from "../../ports/store/query-store.ts";

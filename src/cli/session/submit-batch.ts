@@ -1,4 +1,4 @@
-/** Submits the batch that a command line describes, or takes up the one that it means. */
+/** Submits the batch that a command line describes, or resumes the matching one. */
 import { invariant } from "../../core/base/invariant.ts";
 import { formatInstant } from "../../ports/clock.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
@@ -35,7 +35,7 @@ export interface SubmitBatchOptions {
   readonly works: boolean;
 }
 
-/** Everything that can be wrong with the command line is found before the store is touched. */
+/** All problems of the command line are reported before the store is opened. */
 export async function submitBatch(
   cli: Cli,
   file: string,
@@ -64,7 +64,7 @@ export async function submitBatch(
   }
 }
 
-/** Never throws: what could not be given back is taken over when this process is gone. */
+/** Never throws: chunks that could not be given back are taken over when this process is gone. */
 export async function closeEngine(engine: Engine): Promise<void> {
   await engine.close().catch(() => undefined);
   await engine.store.close();

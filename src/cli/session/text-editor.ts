@@ -1,11 +1,11 @@
-/** Has a person change a text in the editor of their choice. */
+/** Opens a text in the editor that the person has chosen. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "../../core/base/errors.ts";
 
-/** The text as it was saved. It is read back from a folder that only this user may read. */
+/** The saved text. It is read back from a folder that only this user may read. */
 export function editText(text: string, name: string, env: NodeJS.ProcessEnv): string {
   const editor = env["VISUAL"] || env["EDITOR"] || "vi";
   const folder = mkdtempSync(join(tmpdir(), "sluice-edit-"));

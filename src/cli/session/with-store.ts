@@ -1,4 +1,4 @@
-/** Opens the store for a command that only looks, and closes it whatever happens. */
+/** Opens the store for a command that only reads, and always closes it. */
 import { makeRedact } from "../../core/base/redact.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
@@ -27,7 +27,7 @@ export async function withStore(
   const display = openDisplay(cli, config);
   const store = await openExistingStore(config, cli.clock);
   try {
-    // Reasons that people give are kept, and may quote a secret.
+    // Reasons that people give are stored, and may quote a secret.
     const redacting = makeRedactingStore(store, makeRedact(config.secrets));
     return await look({ store: redacting, config, display });
   } finally {
