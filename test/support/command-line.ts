@@ -7,9 +7,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { WarmCommands } from "./warm-commands.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const COMMAND = join(ROOT, "dist/cli/main.js");
+const WARM = new WarmCommands(COMMAND);
 
 export interface Ending {
   readonly code: number | null;
@@ -182,7 +184,14 @@ export default definePipeline({
     return running;
   }
 
-  run(...args: readonly string[]): Promise<Ending> {
+  /** In a process that has loaded the command already, where that makes no difference. */
+  async run(...args: readonly string[]): Promise<Ending> {
+    const warm = WARM.run(this.path, args, cleanEnvironment());
+    return warm === null ? this.runAlone(...args) : { ...(await warm), signal: null };
+  }
+
+  /** In a process of its own, for what may end it. */
+  runAlone(...args: readonly string[]): Promise<Ending> {
     return this.start(args).ended;
   }
 

@@ -73,7 +73,7 @@ test.each([
       text,
     );
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error BAD_(DEADLINE|DURATION): --deadline /);
+    expect(stderr).toMatch(/^error BAD_OPTION: --deadline /);
     expect(stderr).toContain(problem);
   }
   expect(existsSync(work.at(".sluice"))).toBe(false);

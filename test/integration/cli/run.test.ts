@@ -219,7 +219,7 @@ test("an error outside of handlers is reported with its stack and exits 1", asyn
     queueMicrotask(() => { throw new Error("this rejection is not handled"); });
     return new Promise(() => {});
   }`);
-  const { code, stderr } = await work.run("run", "pipeline.ts", "--input", work.writeItems(1));
+  const { code, stderr } = await work.runAlone("run", "pipeline.ts", "--input", work.writeItems(1));
   expect(code).toBe(1);
   expect(stderr).toContain("error CRASHED: outside of any handler: this rejection is not handled");
   expect(stderr).toContain("pipeline.ts:");
@@ -227,7 +227,7 @@ test("an error outside of handlers is reported with its stack and exits 1", asyn
 
 test("a pipeline whose promise never settles is reported as an early exit, not as a success", async () => {
   work.write("stuck.ts", "await new Promise(() => {});\nexport default 1;\n");
-  const { code, stderr } = await work.run("run", "stuck.ts", "--input", "x");
+  const { code, stderr } = await work.runAlone("run", "stuck.ts", "--input", "x");
   expect(code).toBe(1);
   expect(stderr).toMatch(/^error UNFINISHED: /);
 });

@@ -12,9 +12,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { play, run } from "./play.ts";
 
-const RUNS = 200;
-/** Shrinking a failing run stops here; the best result until then is printed. */
-const TIME_LIMIT_MS = 50_000;
+const RUNS = 100;
+/**
+ * Shrinking a failing run stops here; the best result until then is printed. Several times as long
+ * as all runs take, also on a machine that does other work.
+ */
+const TIME_LIMIT_MS = 180_000;
 const SEED = 20_270_204;
 
 const wanted = process.env["SLUICE_PROPERTY_RUNS"];
@@ -76,7 +79,6 @@ test("every store answers and holds the same as the reference model", {
       plugins: [fc.interruptAfterTimeLimit(timeLimitMs)],
     },
   );
-  // A machine that is too busy for all runs has done enough.
-  if (played < runs) return;
+  expect(played).toBe(runs);
   expect(SEEN.filter((what) => !tally.has(what))).toEqual([]);
 });
