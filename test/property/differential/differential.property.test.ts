@@ -12,7 +12,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { play, run } from "./play.ts";
 
-const RUNS = 100;
+const RUNS = 200;
 /**
  * Shrinking a failing run stops here; the best result until then is printed. Several times as long
  * as all runs take, also on a machine that does other work.
