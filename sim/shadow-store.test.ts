@@ -18,7 +18,7 @@ import { WHOLE } from "./traffic/cut.ts";
 const wanted = process.env["SLUICE_SHADOW_SEEDS"];
 const SEEDS = Number(wanted ?? 10);
 /** Each seed makes about ten thousand calls to the server. */
-const SERVER_SEEDS = Number(wanted ?? 2);
+const SERVER_SEEDS = Number(wanted ?? 1);
 /** Real time, on a machine that also does other work. */
 const SEED_LIMIT_MS = 20_000;
 const SERVER_SEED_LIMIT_MS = 240_000;

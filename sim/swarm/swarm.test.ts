@@ -13,7 +13,7 @@ import { readRegressions } from "../regressions.ts";
 import { Coverage, listCells } from "./coverage.ts";
 import { playSeeds } from "./play-seeds.ts";
 
-const SEEDS = Number(process.env["SLUICE_SEEDS"] ?? 100);
+const SEEDS = Number(process.env["SLUICE_SEEDS"] ?? 60);
 const LIMIT_MS = 120_000 + SEEDS * 2_000;
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
 const run = promisify(execFile);
