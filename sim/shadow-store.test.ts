@@ -101,13 +101,13 @@ describe("a shadow store", () => {
   test("reports an answer that differs, with its call", async () => {
     const shadowed = pair({ listLanes: async () => [], claim: async () => false });
     await shadowed.store.listLanes();
-    expect(await shadowed.store.claim("duty", 1, 50)).toBe(true);
+    expect(await shadowed.store.claim("task", 1, 50)).toBe(true);
     await shadowed.settle();
     expect(shadowed.differences).toEqual([
       {
         call: 2,
         verb: "claim",
-        args: ["duty", 1, 50],
+        args: ["task", 1, 50],
         problem: "answer: memory has true, shadow has false",
       },
     ]);

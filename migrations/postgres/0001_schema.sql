@@ -406,7 +406,7 @@ CREATE INDEX served_by ON served (worker);
 
 -- Duties that one worker at a time should do: slicing a batch, relaying records.
 CREATE TABLE claim (
-  duty text COLLATE "C" PRIMARY KEY,
+  task text COLLATE "C" PRIMARY KEY,
   worker bigint NOT NULL,
   until bigint NOT NULL
 ) WITH (fillfactor = 50);

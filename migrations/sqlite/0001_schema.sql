@@ -366,7 +366,7 @@ CREATE TABLE served (
 
 -- Duties that one worker at a time should do: slicing a batch, relaying records.
 CREATE TABLE claim (
-  duty TEXT PRIMARY KEY,
+  task TEXT PRIMARY KEY,
   worker INTEGER NOT NULL,
   until INTEGER NOT NULL               -- monotonic
 ) STRICT, WITHOUT ROWID;

@@ -11,7 +11,7 @@ import { checkClosedKeys } from "./closed-keys.ts";
 import { checkConservation } from "./conservation.ts";
 import { checkDedupe } from "./dedupe.ts";
 import { checkDeserved } from "./deserved.ts";
-import { checkDuties } from "./duties.ts";
+import { checkTaskClaims } from "./task-claims.ts";
 import { checkFencing } from "./fencing.ts";
 import { checkItemLedger } from "./item-ledger.ts";
 import { checkKeptLeases } from "./kept-leases.ts";
@@ -45,7 +45,7 @@ export const CHECKERS: ReadonlyMap<string, MakeChecker> = new Map([
   ["one ending", checkOneEnding],
   ["honest ending", checkHonestEnding],
   ["fencing", checkFencing],
-  ["one holder of a duty", checkDuties],
+  ["one holder of a background task", checkTaskClaims],
   ["lane order", checkLaneOrder],
   ["limits", checkLimits],
   ["rates", checkRates],

@@ -6,7 +6,7 @@
 import { isConclusive } from "../../src/ledger/verify/verdict.ts";
 import { verifyExport } from "../../src/ledger/verify/verify-export.ts";
 import { exportLedger } from "../../src/runtime/evidence/ledger-export.ts";
-import { NOTARY_KEY_ID } from "../traffic/notary-key.ts";
+import { SIGNING_KEY_ID } from "../traffic/signing-key.ts";
 import { type Checker, listBatches, nameBatch, type Scene } from "./checker.ts";
 
 export function checkLedger(scene: Scene): Checker {
@@ -15,7 +15,7 @@ export function checkLedger(scene: Scene): Checker {
       for (const batch of listBatches(scene)) {
         const { id } = batch.submission;
         const exported = exportLedger(scene.world.store, id);
-        const verdict = await verifyExport(exported, { trusted: [NOTARY_KEY_ID] });
+        const verdict = await verifyExport(exported, { trusted: [SIGNING_KEY_ID] });
         if (verdict.kind === "broken") {
           const { record, why } = verdict;
           scene.say(`the export of ${nameBatch(batch)} breaks at ${record}: ${why}`);

@@ -10,7 +10,7 @@ export function checkSoundNodes(scene: Scene): Checker {
     atEnd: () => {
       for (const { name, life, logs, failure } of scene.world.nodes) {
         for (const { level, event, message, error } of logs) {
-          if (level !== "error" || event === "relay.given_up") continue;
+          if (level !== "error" || event === "delivery.given_up") continue;
           if (event === "engine.failed" && (mayStop || wasToldToStop(error))) continue;
           scene.say(`${name}.${life} says ${event}: ${message}`);
         }

@@ -13,7 +13,7 @@ import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
 import type { Node, World } from "../world.ts";
 import { listRateKeys } from "./limits.ts";
 import { PARCELS_TOPIC } from "./errand.ts";
-import { NOTARY_KEY_ID } from "./notary-key.ts";
+import { SIGNING_KEY_ID } from "./signing-key.ts";
 import type { ActName, ActPlot, TrafficPlot } from "./plot.ts";
 
 /** Errors that an operator may get by acting too early or too late. */
@@ -259,7 +259,7 @@ async function lookAround(engine: Engine, batch: Batch, choice: Choice): Promise
 async function inspect(engine: Engine, batch: Batch, choice: Choice): Promise<void> {
   const { id } = batch.submission;
   if (choice.chance(0.5)) await engine.operator.eraseDetails(id, { keys: null, ...BY });
-  const verdict = await verifyExport(engine.exportLedger(id), { trusted: [NOTARY_KEY_ID] });
+  const verdict = await verifyExport(engine.exportLedger(id), { trusted: [SIGNING_KEY_ID] });
   if (verdict.kind === "broken") throw new Error(`the export of ${id} is broken: ${verdict.why}`);
 }
 

@@ -21,7 +21,7 @@ import { type Node, type Program, World, type WorldOptions } from "../world.ts";
 import type { Errand, Parcel } from "./errand.ts";
 import { Errands } from "./errands.ts";
 import { schedule } from "./happenings.ts";
-import { openNotaryKey } from "./notary-key.ts";
+import { openSigningKey } from "./signing-key.ts";
 import { ListenerPart } from "./listener-part.ts";
 import { OperatorPart } from "./operator-part.ts";
 import type { HappeningName, TrafficPlot } from "./plot.ts";
@@ -318,7 +318,7 @@ class Play {
   }
 
   async #start(node: Node, work = true): Promise<Engine> {
-    const ledger = this.#signs ? { keyFile: openNotaryKey, everyMs: SIGN_EVERY_MS } : null;
+    const ledger = this.#signs ? { keyFile: openSigningKey, everyMs: SIGN_EVERY_MS } : null;
     const engine = await startEngine(node, { ...this.#plot.settings, work, ledger });
     this.#engines.set(node, engine);
     engine.onFailure((error) => {

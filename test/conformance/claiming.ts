@@ -56,10 +56,10 @@ export function describeClaiming(rule: Rule): void {
 
   rule("a refused claim notifies no watcher", async ({ rig }) => {
     const other = await rig.store.registerWorker({ name: "other" });
-    await rig.store.claim("relay/hook", rig.worker, 1_000);
+    await rig.store.claim("deliver/hook", rig.worker, 1_000);
     let told = 0;
     const stop = rig.store.watch(() => told++);
-    expect(await rig.store.claim("relay/hook", other, 1_000)).toBe(false);
+    expect(await rig.store.claim("deliver/hook", other, 1_000)).toBe(false);
     expect(told).toBe(0);
     await rig.submit();
     expect(told).toBeGreaterThan(0);

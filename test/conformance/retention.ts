@@ -3,7 +3,7 @@
  * unread.
  */
 import { expect } from "vitest";
-import { NOTARY } from "../../src/core/events/reader-name.ts";
+import { LEDGER_SIGNER } from "../../src/core/events/reader-name.ts";
 import type { RetentionAges } from "../../src/core/batch/retention.ts";
 import type { PrunePolicy, PruneResult } from "../../src/ports/store/operator-store.ts";
 import { type Rig, type Rule, say, steps } from "./rig.ts";
@@ -195,11 +195,11 @@ export function describeRetention(rule: Rule): void {
   rule("evidence is pruned even if it is not signed yet", async ({ rig }) => {
     const id = await end(rig);
     const [first] = await rig.records(id);
-    await rig.store.startReader(NOTARY, "beginning");
+    await rig.store.startReader(LEDGER_SIGNER, "beginning");
     const { position, seq, type } = first!;
     const event = { position, event: `${id}/${seq}`, batch: id, type };
     const refusal = { attempts: 1, code: "E", message: "no key" };
-    await rig.store.keepUndelivered({ reader: NOTARY, ...event, ...refusal });
+    await rig.store.keepUndelivered({ reader: LEDGER_SIGNER, ...event, ...refusal });
     const policy = { evidenceAgeMs: ANY_AGE_MS };
     expect(await prune(rig, { ...policy, dryRun: true })).toMatchObject({ removed: 1, owed: 0 });
     await rig.store.startReader("slow", "beginning");

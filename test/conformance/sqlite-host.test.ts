@@ -55,12 +55,12 @@ describe("after a reboot", () => {
     const id = await before.running([1, 1, 1]);
     const old = await before.leaseOne({ leaseMs: 3_600_000 });
     await before.report(await before.leaseOne(), { retryInMs: { 0: 3_600_000 } });
-    await before.store.claim("relay", before.worker, 3_600_000);
+    await before.store.claim("deliver", before.worker, 3_600_000);
     await before.store.close();
 
     const clock = new ManualClock({ monotonicMs: 10 });
     const after = await openRig(path, clock, pretend("two", [], "boot-2"));
-    expect(await after.store.claim("relay", after.worker, 1_000)).toBe(true);
+    expect(await after.store.claim("deliver", after.worker, 1_000)).toBe(true);
     expect(await after.sweep()).toEqual({ lostLeases: 1, tended: 0, ended: [] });
     expect(await after.settle(old)).toBe("lost");
     const leased = await after.lease({ chunksMax: 9 });
@@ -151,10 +151,10 @@ describe("a process that is gone", () => {
     const dead = await openRig(path, clock, pretend("dead"));
     const living = await openRig(path, clock, pretend("living"));
     await dead.store.claim("slice", dead.worker, LEASE_MS);
-    await living.store.claim("relay", living.worker, LEASE_MS);
+    await living.store.claim("deliver", living.worker, LEASE_MS);
     const witness = await openRig(path, clock, pretend("witness", ["dead"]));
     expect(await witness.store.claim("slice", witness.worker, LEASE_MS)).toBe(true);
-    expect(await witness.store.claim("relay", witness.worker, LEASE_MS)).toBe(false);
+    expect(await witness.store.claim("deliver", witness.worker, LEASE_MS)).toBe(false);
   });
 
   test("is forgotten when it holds nothing, and its number is never used again", async () => {

@@ -225,13 +225,13 @@ const jump = command(
 const claim = command(
   "claim",
   fc.record({
-    duty: fc.constantFrom("slice", "relay"),
+    task: fc.constantFrom("slice", "deliver"),
     worker: fc.integer({ min: 1, max: WORKERS }),
     forMs: fc.constantFrom(...LEASES_MS),
     giveUp: seldom,
   }),
-  (stage, pair, { duty, worker, forMs, giveUp }) =>
-    giveUp ? stage.unclaim(pair, duty, worker) : stage.claim(pair, duty, worker, forMs),
+  (stage, pair, { task, worker, forMs, giveUp }) =>
+    giveUp ? stage.unclaim(pair, task, worker) : stage.claim(pair, task, worker, forMs),
   "nothing",
 );
 

@@ -266,14 +266,14 @@ export class Oracle extends ConductedOracle {
     chunk.phase = left.length > 0 ? "waiting" : "over";
   }
 
-  claim(duty: string, worker: number, forMs: number): boolean {
-    const held = this.#claims.get(duty);
+  claim(task: string, worker: number, forMs: number): boolean {
+    const held = this.#claims.get(task);
     if (held !== undefined && held.worker !== worker && held.until > this.now()) return false;
-    this.#claims.set(duty, { worker, until: this.now() + forMs });
+    this.#claims.set(task, { worker, until: this.now() + forMs });
     return true;
   }
 
-  unclaim(duty: string, worker: number): void {
-    if (this.#claims.get(duty)?.worker === worker) this.#claims.delete(duty);
+  unclaim(task: string, worker: number): void {
+    if (this.#claims.get(task)?.worker === worker) this.#claims.delete(task);
   }
 }

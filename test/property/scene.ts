@@ -182,14 +182,14 @@ export class Scene {
     await this.lookAtBoth(pair);
   }
 
-  async claim(pair: Pair, duty: string, worker: number, forMs: number): Promise<void> {
-    const expected = this.oracle.claim(duty, worker, forMs);
-    await this.act(pair, (store) => store.claim(duty, worker, forMs), expected);
+  async claim(pair: Pair, task: string, worker: number, forMs: number): Promise<void> {
+    const expected = this.oracle.claim(task, worker, forMs);
+    await this.act(pair, (store) => store.claim(task, worker, forMs), expected);
   }
 
-  async unclaim(pair: Pair, duty: string, worker: number): Promise<void> {
-    this.oracle.unclaim(duty, worker);
-    await this.act(pair, (store) => store.unclaim(duty, worker), undefined);
+  async unclaim(pair: Pair, task: string, worker: number): Promise<void> {
+    this.oracle.unclaim(task, worker);
+    await this.act(pair, (store) => store.unclaim(task, worker), undefined);
   }
 
   /**

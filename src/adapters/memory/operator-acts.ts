@@ -2,7 +2,7 @@
 import { type Act, describeAct, isEnded } from "../../core/batch/batch.ts";
 import { reviveCancelled } from "../../core/batch/counts.ts";
 import type { LanePolicy } from "../../core/batch/lane.ts";
-import { NOTARY, readGroupName } from "../../core/events/reader-name.ts";
+import { LEDGER_SIGNER, readGroupName } from "../../core/events/reader-name.ts";
 import { computeRedriveDueAt, decideRevival, matchesDeadLetter } from "../../core/items/redrive.ts";
 import { decidePruning } from "../../core/batch/retention.ts";
 import { FIRST_LOOK } from "../../core/batch/watch.ts";
@@ -252,7 +252,7 @@ export class OperatorActs {
     const { state, clock, topics } = this.#parts;
     const now = clock.wallMs();
     const readers = [...state.positions].filter(
-      ([reader]) => readGroupName(reader) === null && reader !== NOTARY,
+      ([reader]) => readGroupName(reader) === null && reader !== LEDGER_SIGNER,
     );
     const told = Math.min(...readers.map(([, position]) => position));
     let scratched = 0;
@@ -266,7 +266,7 @@ export class OperatorActs {
       if (going === "whole") {
         const isOwed =
           state.records.some((one) => one.batch === id && one.position > told) ||
-          state.letters.some(({ batch: of, reader }) => of === id && reader !== NOTARY);
+          state.letters.some(({ batch: of, reader }) => of === id && reader !== LEDGER_SIGNER);
         if (isOwed) owed++;
         else removed++;
         if (isOwed || dryRun) continue;

@@ -46,16 +46,16 @@ export class Planning {
     this.#lifecycle = lifecycle;
   }
 
-  claim(duty: string, worker: number, forMs: number): boolean {
+  claim(task: string, worker: number, forMs: number): boolean {
     const now = this.#clock.monotonicMs();
-    const held = this.#state.claims.get(duty);
+    const held = this.#state.claims.get(task);
     if (held !== undefined && held.worker !== worker && held.until > now) return false;
-    this.#state.claims.set(duty, { worker, until: now + forMs });
+    this.#state.claims.set(task, { worker, until: now + forMs });
     return true;
   }
 
-  unclaim(duty: string, worker: number): void {
-    if (this.#state.claims.get(duty)?.worker === worker) this.#state.claims.delete(duty);
+  unclaim(task: string, worker: number): void {
+    if (this.#state.claims.get(task)?.worker === worker) this.#state.claims.delete(task);
   }
 
   submit(submission: Submission): SubmitResult {

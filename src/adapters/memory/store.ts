@@ -164,12 +164,12 @@ function composeConducting(parts: Parts): ConductorStore {
   const find = (id: string): Batch => parts.find(id);
   return {
     // A refused claim changes nothing: a process that waits for the claim must not wake itself.
-    claim: (duty, worker, forMs) =>
+    claim: (task, worker, forMs) =>
       parts.act(
-        () => planning.claim(duty, worker, forMs),
+        () => planning.claim(task, worker, forMs),
         (isClaimed) => isClaimed,
       ),
-    unclaim: (duty, worker) => act(() => planning.unclaim(duty, worker)),
+    unclaim: (task, worker) => act(() => planning.unclaim(task, worker)),
     submit: (submission) => act(() => planning.submit(submission)),
     startSlicing: (id, afresh) => act(() => planning.startSlicing(find(id), afresh)),
     plan: (part) => act(() => planning.plan(find(part.batch), part)),

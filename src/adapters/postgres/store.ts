@@ -202,10 +202,10 @@ function composeConducting(parts: Parts): ConductorStore {
     write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
   return {
     // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
-    claim: async (duty, worker, forMs) =>
-      !(await connection.read((tx) => claims.isTaken(tx, duty, worker))) &&
-      write((tx) => claims.claim(tx, duty, worker, forMs)),
-    unclaim: (duty, worker) => write((tx) => claims.unclaim(tx, duty, worker)),
+    claim: async (task, worker, forMs) =>
+      !(await connection.read((tx) => claims.isTaken(tx, task, worker))) &&
+      write((tx) => claims.claim(tx, task, worker, forMs)),
+    unclaim: (task, worker) => write((tx) => claims.unclaim(tx, task, worker)),
     submit: (submission) => write((tx) => planning.submit(tx, submission)),
     startSlicing: (id, afresh) => change(id, (tx, row) => planning.startSlicing(tx, row, afresh)),
     plan: (part) => change(part.batch, (tx, row) => planning.plan(tx, row, part)),

@@ -233,10 +233,10 @@ function composeConducting(parts: Parts): ConductorStore {
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
     // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
-    claim: async (duty, worker, forMs) =>
-      !(await connection.read(() => claims.isTaken(duty, worker))) &&
-      write(() => claims.claim(duty, worker, forMs)),
-    unclaim: (duty, worker) => write(() => claims.unclaim(duty, worker)),
+    claim: async (task, worker, forMs) =>
+      !(await connection.read(() => claims.isTaken(task, worker))) &&
+      write(() => claims.claim(task, worker, forMs)),
+    unclaim: (task, worker) => write(() => claims.unclaim(task, worker)),
     submit: (submission) => write(() => planning.submit(submission)),
     startSlicing: (id, afresh) => write(() => planning.startSlicing(find(id), afresh)),
     plan: (part) => write(() => planning.plan(find(part.batch), part)),

@@ -11,7 +11,7 @@ const SIGN = "#";
  * would keep the evidence of all batches for ever. A batch that is pruned before it was signed
  * stays unsigned.
  */
-export const NOTARY = "sluice/notary";
+export const LEDGER_SIGNER = "sluice/ledger-signer";
 
 export interface GroupName {
   readonly topic: string;

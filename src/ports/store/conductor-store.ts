@@ -188,9 +188,9 @@ export interface ConductorStore {
    * or extends the claim; false while another worker holds it. A claim only saves work: every act
    * is conditional, so two workers that both believe to hold it do no harm.
    */
-  claim(duty: string, worker: number, forMs: number): Promise<boolean>;
+  claim(task: string, worker: number, forMs: number): Promise<boolean>;
   /** Releases a claim early. */
-  unclaim(duty: string, worker: number): Promise<void>;
+  unclaim(task: string, worker: number): Promise<void>;
   /** Records a batch; it starts at once if its lane is free. */
   submit(submission: Submission): Promise<SubmitResult>;
   /**

@@ -104,12 +104,12 @@ export class StreamDelivery {
   }
 
   get #task(): string {
-    return `relay/${this.#reader.name}`;
+    return `deliver/${this.#reader.name}`;
   }
 
   async #run(): Promise<void> {
     const { clock, settings } = this.#parts;
-    const loopBackoff = new LoopBackoff({ event: "relay.retry" }, this.#parts);
+    const loopBackoff = new LoopBackoff({ event: "delivery.retry" }, this.#parts);
     let isStarted = false;
     while (!this.#stop.signal.aborted) {
       let moved = false;
@@ -218,7 +218,7 @@ export class StreamDelivery {
         const facts = describeError(error, redact);
         const message = `${kind} ${name} failed on ${describeGroup(group)}: ${facts.message}`;
         const safe = redactError(error, redact);
-        log({ level: "warn", event: "relay.handler_failed", message, error: safe });
+        log({ level: "warn", event: "delivery.handler_failed", message, error: safe });
         const decision = decideDelivery(retry, facts, attempts, random.next());
         if (decision.kind === "give_up") return { kind: "given_up", attempts, facts };
         await sleep(clock, decision.delayMs, this.#stop.signal);
@@ -240,7 +240,7 @@ export class StreamDelivery {
     const tries = attempts === 1 ? "once" : `${attempts} times`;
     log({
       level: "error",
-      event: "relay.given_up",
+      event: "delivery.given_up",
       message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as undelivered (${code})`,
     });
   }

@@ -5,7 +5,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { makeRedact } from "../../core/base/redact.ts";
-import { NOTARY } from "../../core/events/reader-name.ts";
+import { LEDGER_SIGNER } from "../../core/events/reader-name.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchSnapshot, Submission } from "../../ports/store/conductor-store.ts";
 import type { UndeliveredEvent } from "../../ports/store/delivery-store.ts";
@@ -150,7 +150,7 @@ export class Engine {
     engine.#conductor.start();
     engine.#sweeper.start();
     if (engine.#signingJob !== null) {
-      engine.#subscriptions.add(NOTARY, engine.#signingJob.attest, { events: ATTESTED });
+      engine.#subscriptions.add(LEDGER_SIGNER, engine.#signingJob.attest, { events: ATTESTED });
     }
     return engine;
   }

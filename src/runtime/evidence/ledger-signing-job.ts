@@ -114,7 +114,7 @@ export class LedgerSigningJob {
   async #run(): Promise<void> {
     const { clock } = this.#parts;
     const { everyMs = EVERY_MS } = this.#options;
-    const loopBackoff = new LoopBackoff({ event: "notary.retry" }, this.#parts);
+    const loopBackoff = new LoopBackoff({ event: "signing.retry" }, this.#parts);
     while (!this.#stop.signal.aborted) {
       await sleep(clock, everyMs, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
@@ -132,7 +132,7 @@ export class LedgerSigningJob {
   /** Only one of several signing jobs does it. */
   async #signRunning(everyMs: number): Promise<void> {
     const { store, worker } = this.#parts;
-    if (!(await store.claim("notary", worker, everyMs))) return;
+    if (!(await store.claim("sign-ledgers", worker, everyMs))) return;
     for (const { id } of await store.listBatches({ states: RUNNING, limit: RUNNING_MAX })) {
       if (this.#stop.signal.aborted) return;
       await this.#signer.sign(id);

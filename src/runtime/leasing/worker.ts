@@ -47,7 +47,7 @@ export class Worker {
   readonly #permits = new SlotPermits(() => this.#renew());
   readonly #beatBackoff: LoopBackoff;
   readonly #renewalBackoff: LoopBackoff;
-  readonly #executors = new Map<string, StepWorker>();
+  readonly #stepWorkers = new Map<string, StepWorker>();
   readonly #served = new Map<string, Served>();
   readonly #stops: StopPoller;
   readonly #unwatch: () => void;
@@ -66,7 +66,7 @@ export class Worker {
     this.#stops = new StopPoller(parts, {
       listBatches: () => this.#listBatches(),
       onStops: (stops) => {
-        for (const stepWorker of this.#executors.values()) stepWorker.noteStops(stops);
+        for (const stepWorker of this.#stepWorkers.values()) stepWorker.noteStops(stops);
       },
     });
     this.#unwatch = parts.store.watch(() => this.#notify());
@@ -91,7 +91,7 @@ export class Worker {
     const name = nameStepWorker(pipeline, step, batch);
     // A step worker for all batches covers this one: two would run twice as many handlers.
     const covering = nameStepWorker(pipeline, step, null);
-    if (this.#executors.has(name) || this.#executors.has(covering)) return;
+    if (this.#stepWorkers.has(name) || this.#stepWorkers.has(covering)) return;
     const { id, ...parts } = this.#parts;
     const { abortGraceMs } = this.#parts.settings;
     const pulse = this.#parts.health?.watchHandler(pipeline.name, step, abortGraceMs);
@@ -107,7 +107,7 @@ export class Worker {
       batch,
       ...shared,
     });
-    this.#executors.set(name, stepWorker);
+    this.#stepWorkers.set(name, stepWorker);
     stepWorker.start();
   }
 
@@ -118,8 +118,8 @@ export class Worker {
   offerInline(batch: string, pipeline: Pipeline, step: Step): InlineWork | null {
     if (this.#stopped !== null) return null;
     const stepWorker =
-      this.#executors.get(nameStepWorker(pipeline, step, batch)) ??
-      this.#executors.get(nameStepWorker(pipeline, step, null));
+      this.#stepWorkers.get(nameStepWorker(pipeline, step, batch)) ??
+      this.#stepWorkers.get(nameStepWorker(pipeline, step, null));
     return stepWorker?.offerInline(batch) ?? null;
   }
 
@@ -131,7 +131,9 @@ export class Worker {
 
   async #stop(drainMs: number): Promise<void> {
     this.#parts.health?.noteStopping();
-    await Promise.all([...this.#executors.values()].map((stepWorker) => stepWorker.stop(drainMs)));
+    await Promise.all(
+      [...this.#stepWorkers.values()].map((stepWorker) => stepWorker.stop(drainMs)),
+    );
     this.#cancelRenewal();
     this.#unwatch();
     this.#stops.stop();
@@ -150,13 +152,13 @@ export class Worker {
   }
 
   #notify(): void {
-    for (const stepWorker of this.#executors.values()) stepWorker.notify();
+    for (const stepWorker of this.#stepWorkers.values()) stepWorker.notify();
     this.#stops.notify();
   }
 
   /** The batches of which this worker holds chunks. */
   #listBatches(): string[] {
-    const leases = [...this.#executors.values()].flatMap((stepWorker) => stepWorker.listLeases());
+    const leases = [...this.#stepWorkers.values()].flatMap((stepWorker) => stepWorker.listLeases());
     return [...new Set(leases.map(({ batch }) => batch))];
   }
 
@@ -190,16 +192,16 @@ export class Worker {
 
   async #renew(): Promise<void> {
     const { clock, settings, health } = this.#parts;
-    const executors = [...this.#executors.values()];
-    const leases = executors.flatMap((stepWorker) => stepWorker.listLeases());
+    const stepWorkers = [...this.#stepWorkers.values()];
+    const leases = stepWorkers.flatMap((stepWorker) => stepWorker.listLeases());
     const asked = clock.monotonicMs();
     if (leases.length === 0) return health?.noteRenewal(asked);
     try {
       const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
       health?.noteRenewal(asked);
-      for (const stepWorker of executors) stepWorker.noteLost(lost);
+      for (const stepWorker of stepWorkers) stepWorker.noteLost(lost);
       const stuck = this.#permits.findDeadlocked();
-      for (const stepWorker of executors) stepWorker.giveUp(stuck);
+      for (const stepWorker of stepWorkers) stepWorker.giveUp(stuck);
       if (this.#checks < CHECKS_MAX) await this.#noteRenewed(leases, asked + settings.leaseMs);
     } catch (error) {
       // The leases are valid for a while; the next renewal may still be in time.
@@ -213,7 +215,7 @@ export class Worker {
       const ending = await findEndingBatches(this.#parts.store, this.#listBatches());
       // Leases that were granted meanwhile have not been renewed.
       const renewed = new Set(leases.filter(({ batch }) => !ending.has(batch)));
-      for (const stepWorker of this.#executors.values()) stepWorker.noteRenewal(renewed, until);
+      for (const stepWorker of this.#stepWorkers.values()) stepWorker.noteRenewal(renewed, until);
     } finally {
       this.#checks--;
     }

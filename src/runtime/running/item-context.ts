@@ -163,7 +163,7 @@ export class HandlerCall implements ItemContext {
 
   get cpu(): ItemContext["cpu"] {
     const { cpu } = this.#run;
-    invariant(cpu !== null, "a run of an executor has pools");
+    invariant(cpu !== null, "a run of a step worker has pools");
     this.#cpu ??= new CpuCall(cpu, this.#step, this.signal);
     if (this.#isOver) this.#cpu.end();
     return this.#cpu.run;

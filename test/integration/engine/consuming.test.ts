@@ -141,7 +141,7 @@ describeOnStores("consuming", (test) => {
     await catchUp(engine);
     expect(signals).toHaveLength(2);
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
-    expect(rig.logs.filter(({ event }) => event === "relay.handler_failed")).toMatchObject([
+    expect(rig.logs.filter(({ event }) => event === "delivery.handler_failed")).toMatchObject([
       { message: expect.stringContaining("did not come back within 20 ms") as string },
     ]);
   });

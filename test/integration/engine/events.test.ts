@@ -43,7 +43,7 @@ describeOnStores("events", (test) => {
     await done.wait;
     const [first, second, third, ...rest] = WHOLE_LIFE;
     expect(heard).toEqual([first, second, third, third, third, ...rest]);
-    expect(rig.logs.filter(({ event }) => event === "relay.handler_failed")).toHaveLength(2);
+    expect(rig.logs.filter(({ event }) => event === "delivery.handler_failed")).toHaveLength(2);
   });
 
   test("a subscriber's position survives the engine: no event twice, and none missed", async ({

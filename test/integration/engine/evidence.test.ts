@@ -301,10 +301,10 @@ describeOnStores("evidence", (test) => {
     const running = await engine.submit(pipeline, numbers(1), { lane: "one" });
     const isTold = (event: string): boolean =>
       rig.logs.some((entry) => entry.event === event && entry.message.includes("others may use"));
-    while (!isTold("notary.retry")) await nextTurn();
+    while (!isTold("signing.retry")) await nextTurn();
     opened.give();
     await running.wait();
-    while (!isTold("relay.handler_failed")) await nextTurn();
+    while (!isTold("delivery.handler_failed")) await nextTurn();
     expect(await rig.store.readSignedHeads(running.id)).toEqual([]);
     chmodSync(keyFile, 0o600);
     const verdict = await verify(await exportSigned(engine, running.id), readPem(rig));

@@ -105,7 +105,7 @@ describeOnStores("webhooks", (test) => {
         message: `http://127.0.0.1:${server.port} answered 500`,
       }),
     ]);
-    expect(rig.logs.filter(({ event }) => event === "relay.given_up")).toHaveLength(1);
+    expect(rig.logs.filter(({ event }) => event === "delivery.given_up")).toHaveLength(1);
   });
 
   test("temporary answers are retried until a 2xx", async ({ rig }) => {
@@ -228,7 +228,7 @@ describeOnStores("webhooks", (test) => {
     const server = await serve((hit, response) => answers.shift()?.(hit, response));
     const waited: number[] = [];
     const after: typeof systemClock.after = (delayMs, callback) => {
-      // Only the relay waits this long here.
+      // Only the delivery waits this long here.
       if (delayMs < 1_000_000) return systemClock.after(delayMs, callback);
       waited.push(delayMs);
       return systemClock.after(0, callback);

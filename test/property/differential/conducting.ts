@@ -366,10 +366,10 @@ const claim = command(
     giveUp: onceIn(4),
   }),
   (stage, { target: aim, slicing, worker, forMs, giveUp }) => {
-    const duty = slicing ? nameSlicingTask(stage.choose(aim, isUnsliced)) : "relay";
+    const task = slicing ? nameSlicingTask(stage.choose(aim, isUnsliced)) : "deliver";
     return giveUp
-      ? stage.lineup.call("unclaim", duty, worker)
-      : stage.lineup.call("claim", duty, worker, forMs);
+      ? stage.lineup.call("unclaim", task, worker)
+      : stage.lineup.call("claim", task, worker, forMs);
   },
 );
 

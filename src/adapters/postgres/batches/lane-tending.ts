@@ -21,7 +21,7 @@ import type { Workers } from "../fleet/workers.ts";
 const STALE_BATCHES = `FROM batch b
   WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= $1
     AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
-      SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingTask("")}' || b.id AND c.until > $2)`;
+      SELECT 1 FROM claim c WHERE c.task = '${nameSlicingTask("")}' || b.id AND c.until > $2)`;
 const SELECT_STALE = statement(`SELECT b.num ${STALE_BATCHES} ORDER BY b.num LIMIT $3`);
 const FIND_STALE = statement(`SELECT b.lane, b.step ${STALE_BATCHES} AND b.num = $3`);
 const RAISE_SLICE_FENCE = statement(

@@ -1,5 +1,5 @@
 /** Removes expired data, a few batches a transaction, in SQL. */
-import { NOTARY } from "../../../core/events/reader-name.ts";
+import { LEDGER_SIGNER } from "../../../core/events/reader-name.ts";
 import type { PrunePolicy, PruneResult } from "../../../ports/store/operator-store.ts";
 import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
 import { type Statement, statement } from "../connection/statement.ts";
@@ -31,8 +31,8 @@ const EVIDENCE_TABLES = [
 // subscriber.
 const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num
   AND coalesce(r.position, ${NEVER}) > (
-    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
-  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
+    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${LEDGER_SIGNER}'))
+  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${LEDGER_SIGNER}'))`;
 // Each kind has its own index, so that no search reads rows that are kept. A batch whose own
 // redrive age is longer than the general evidence age is passed over: it needs its evidence.
 const WHOLE_BY_AGE = `ended_at IS NOT NULL AND keep_evidence_ms IS NULL AND ended_at < :evidence
@@ -60,7 +60,7 @@ const WHOLE = searchWhole(`NOT ${OWED}`);
 const OWED_WHOLE = searchWhole(OWED);
 // Blocks a subscriber from moving back until it is decided which records are removed.
 const KEEP_READERS = statement(
-  `SELECT 1 FROM reader WHERE topic IS NULL AND name <> '${NOTARY}' ORDER BY name FOR SHARE`,
+  `SELECT 1 FROM reader WHERE topic IS NULL AND name <> '${LEDGER_SIGNER}' ORDER BY name FOR SHARE`,
 );
 const DROP_SCRATCH = SCRATCH_TABLES.map(dropSome);
 const DROP_CHECKPOINTS = [
@@ -73,7 +73,7 @@ const DROP_CHECKPOINTS = [
 const MARK_PRUNED = statement("UPDATE batch SET pruned = 1 WHERE num = $1 AND pruned = 0");
 const DROP_EVIDENCE = EVIDENCE_TABLES.map(dropSome);
 const DROP_BATCH = [
-  `DELETE FROM undelivered WHERE reader = '${NOTARY}'
+  `DELETE FROM undelivered WHERE reader = '${LEDGER_SIGNER}'
      AND batch = (SELECT id FROM batch WHERE num = $1)`,
   `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
      AND name = (SELECT id FROM batch WHERE num = $1)`,

@@ -11,15 +11,15 @@ interface ClaimRow {
 
 const FIND = statement(
   `SELECT c.worker, c.until, w.process
-   FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.duty = $1`,
+   FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.task = $1`,
 );
 // Of several workers at once the first one gets it: the row decides, not the read before.
 const PUT = statement(
-  `INSERT INTO claim (duty, worker, until) VALUES ($1, $2, $3)
-   ON CONFLICT (duty) DO UPDATE SET worker = excluded.worker, until = excluded.until
+  `INSERT INTO claim (task, worker, until) VALUES ($1, $2, $3)
+   ON CONFLICT (task) DO UPDATE SET worker = excluded.worker, until = excluded.until
    WHERE claim.worker = excluded.worker OR claim.until <= $4 OR claim.worker = $5`,
 );
-const DELETE = statement("DELETE FROM claim WHERE duty = $1 AND worker = $2");
+const DELETE = statement("DELETE FROM claim WHERE task = $1 AND worker = $2");
 
 export class TaskClaims {
   readonly #host: Host;
@@ -28,18 +28,18 @@ export class TaskClaims {
     this.#host = host;
   }
 
-  async claim(tx: Transaction, duty: string, worker: number, forMs: number): Promise<boolean> {
-    const held = await tx.get<ClaimRow>(FIND, duty);
+  async claim(tx: Transaction, task: string, worker: number, forMs: number): Promise<boolean> {
+    const held = await tx.get<ClaimRow>(FIND, task);
     if (this.#isHeld(tx, held, worker)) return false;
     const now = Math.floor(tx.now);
     // The claim has not expired, but it does not count: its process is gone.
     const gone = held !== undefined && held.until > now ? held.worker : null;
-    return (await tx.run(PUT, duty, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
+    return (await tx.run(PUT, task, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
   }
 
   /** Another worker has it. */
-  async isTaken(tx: Transaction, duty: string, worker: number): Promise<boolean> {
-    return this.#isHeld(tx, await tx.get<ClaimRow>(FIND, duty), worker);
+  async isTaken(tx: Transaction, task: string, worker: number): Promise<boolean> {
+    return this.#isHeld(tx, await tx.get<ClaimRow>(FIND, task), worker);
   }
 
   #isHeld(tx: Transaction, held: ClaimRow | undefined, worker: number): boolean {
@@ -55,8 +55,8 @@ export class TaskClaims {
     return process === null || !this.#host.isGone(process);
   }
 
-  async unclaim(tx: Transaction, duty: string, worker: number): Promise<void> {
-    tx.send(DELETE, duty, worker);
+  async unclaim(tx: Transaction, task: string, worker: number): Promise<void> {
+    tx.send(DELETE, task, worker);
     // Another process may be waiting for it.
     tx.tell();
   }

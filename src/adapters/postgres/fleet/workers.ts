@@ -18,8 +18,8 @@ const INSERT = statement(
 );
 // Several may register at once: rows that another transaction has locked are left to it.
 const DELETE_CLAIMS = statement(
-  `DELETE FROM claim WHERE duty IN (
-     SELECT duty FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
+  `DELETE FROM claim WHERE task IN (
+     SELECT task FROM claim WHERE until <= $1 FOR UPDATE SKIP LOCKED)`,
 );
 const SELECT_IDLE = statement(
   `SELECT id, process, greatest(until, registered_at) AS seen_at FROM worker

@@ -1,6 +1,6 @@
 /** Removes expired data, a few batches a transaction, in SQL. */
 import type { StatementSync } from "node:sqlite";
-import { NOTARY } from "../../../core/events/reader-name.ts";
+import { LEDGER_SIGNER } from "../../../core/events/reader-name.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PrunePolicy, PruneResult } from "../../../ports/store/operator-store.ts";
 import { computeCut, type Cut, hasMessages } from "../../sql/retention-cut.ts";
@@ -49,8 +49,8 @@ const SCRATCH_ONE = `FROM batch WHERE id = :batch AND spent = 0 AND ended_at < :
 // A subscriber still needs the records of a batch if it has not reached the last one, or if one
 // that it refused may be delivered again.
 const OWED = `(EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.position > (
-    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${NOTARY}'))
-  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${NOTARY}'))`;
+    SELECT min(position) FROM reader WHERE topic IS NULL AND name <> '${LEDGER_SIGNER}'))
+  OR EXISTS (SELECT 1 FROM undelivered u WHERE u.batch = batch.id AND u.reader <> '${LEDGER_SIGNER}'))`;
 
 export class Pruning {
   readonly #clock: Clock;
@@ -97,7 +97,7 @@ export class Pruning {
     this.#markPruned = prepare("UPDATE batch SET pruned = 1 WHERE num = ?");
     this.#dropEvidence = EVIDENCE_TABLES.map((table) => prepare(dropSome(table, keyOf(table))));
     this.#dropBatch = [
-      `DELETE FROM undelivered WHERE reader = '${NOTARY}'
+      `DELETE FROM undelivered WHERE reader = '${LEDGER_SIGNER}'
          AND batch = (SELECT id FROM batch WHERE num = ?)`,
       `DELETE FROM limit_setting WHERE kind = 'cap' AND scope = 'batch'
          AND name = (SELECT id FROM batch WHERE num = ?)`,

@@ -22,24 +22,24 @@ export class TaskClaims {
     this.#host = host;
     this.#select = connection.prepare(
       `SELECT c.worker, c.until, w.process
-       FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.duty = ?`,
+       FROM claim c LEFT JOIN worker w ON w.id = c.worker WHERE c.task = ?`,
     );
     this.#put = connection.prepare(
-      `INSERT INTO claim (duty, worker, until) VALUES (?, ?, ?)
-       ON CONFLICT (duty) DO UPDATE SET worker = excluded.worker, until = excluded.until`,
+      `INSERT INTO claim (task, worker, until) VALUES (?, ?, ?)
+       ON CONFLICT (task) DO UPDATE SET worker = excluded.worker, until = excluded.until`,
     );
-    this.#delete = connection.prepare("DELETE FROM claim WHERE duty = ? AND worker = ?");
+    this.#delete = connection.prepare("DELETE FROM claim WHERE task = ? AND worker = ?");
   }
 
-  claim(duty: string, worker: number, forMs: number): boolean {
-    if (this.isTaken(duty, worker)) return false;
-    this.#put.run(duty, worker, this.#now() + forMs);
+  claim(task: string, worker: number, forMs: number): boolean {
+    if (this.isTaken(task, worker)) return false;
+    this.#put.run(task, worker, this.#now() + forMs);
     return true;
   }
 
   /** Another worker has it. */
-  isTaken(duty: string, worker: number): boolean {
-    const held = this.#select.get(duty) as ClaimRow | undefined;
+  isTaken(task: string, worker: number): boolean {
+    const held = this.#select.get(task) as ClaimRow | undefined;
     return (
       held !== undefined && held.worker !== worker && held.until > this.#now() && this.#lives(held)
     );
@@ -53,7 +53,7 @@ export class TaskClaims {
     return process === null || !this.#host.isGone(process);
   }
 
-  unclaim(duty: string, worker: number): void {
-    this.#delete.run(duty, worker);
+  unclaim(task: string, worker: number): void {
+    this.#delete.run(task, worker);
   }
 }

@@ -136,7 +136,7 @@ export class Sweeping {
       `SELECT b.num FROM batch b INDEXED BY batch_unsliced
        WHERE b.state IN ('submitted', 'slicing') AND b.active = 1 AND b.activity_at <= ?
          AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL AND NOT EXISTS (
-           SELECT 1 FROM claim c WHERE c.duty = '${nameSlicingTask("")}' || b.id AND c.until > ?)
+           SELECT 1 FROM claim c WHERE c.task = '${nameSlicingTask("")}' || b.id AND c.until > ?)
        ORDER BY b.num LIMIT ?`,
     );
     this.#raiseSliceFence = prepare(

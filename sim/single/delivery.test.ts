@@ -16,7 +16,7 @@ interface Delivery {
 
 const LIMIT_MS = 60_000;
 
-async function relay(
+async function deliver(
   faults: FaultPlan,
 ): Promise<{ readonly world: World; readonly deliveries: Delivery[] }> {
   const world = new World({ seed: 1, faults });
@@ -71,7 +71,7 @@ const faults: readonly Fault[] = [
 for (const fault of faults) {
   test(`a subscriber gets every record at least once and in order: ${fault.kind} at every call`, async () => {
     for (let number = 1; ; number++) {
-      const { world, deliveries } = await relay(faultAtCall("n1", number, fault));
+      const { world, deliveries } = await deliver(faultAtCall("n1", number, fault));
       if ((world.nodes[0]?.calls ?? 0) < number) break;
       const ids = world.store.state.records.map(({ batch, seq }) => `${batch}/${seq}`);
       const taken = deliveries.filter(({ done }) => done).map(({ id }) => id);

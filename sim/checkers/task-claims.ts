@@ -3,18 +3,18 @@
  */
 import type { Checker, Scene } from "./checker.ts";
 
-export function checkDuties(scene: Scene): Checker {
+export function checkTaskClaims(scene: Scene): Checker {
   const held = new Map<string, { readonly worker: number; readonly until: number }>();
   return {
     onCommit: (_node, verb, answer, args) => {
-      const [duty, worker, forMs] = args as [string, number, number];
+      const [task, worker, forMs] = args as [string, number, number];
       const now = scene.world.storeClock.monotonicMs();
-      if (verb === "unclaim" && held.get(duty)?.worker === worker) held.delete(duty);
+      if (verb === "unclaim" && held.get(task)?.worker === worker) held.delete(task);
       if (verb !== "claim" || answer !== true) return;
-      const other = held.get(duty);
-      held.set(duty, { worker, until: now + forMs });
+      const other = held.get(task);
+      held.set(task, { worker, until: now + forMs });
       if (other === undefined || other.worker === worker || other.until <= now) return;
-      scene.say(`${duty} is claimed by ${worker} while ${other.worker} holds it`);
+      scene.say(`${task} is claimed by ${worker} while ${other.worker} holds it`);
     },
   };
 }

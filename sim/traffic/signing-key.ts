@@ -16,6 +16,6 @@ const keyFile: KeyFile = {
   statements: [introduceKey(key, null, "2026-01-01T00:00:00.000Z")],
 };
 
-export const NOTARY_KEY_ID = key.id;
+export const SIGNING_KEY_ID = key.id;
 
-export const openNotaryKey = (): KeyFile => keyFile;
+export const openSigningKey = (): KeyFile => keyFile;
