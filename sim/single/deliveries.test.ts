@@ -78,20 +78,20 @@ for (const fault of faults) {
       const { world, taken, refusals } = await tell(faultAtCall("n1", number, fault));
       if ((world.nodes[0]?.calls ?? 0) < number) break;
       const what = `${fault.kind} at call ${number}`;
-      const { records, letters } = world.store.state;
+      const { records, undelivered } = world.store.state;
       const idsOf = (isRefused: boolean): string[] =>
         records
           .filter(({ seq }) => (seq === REFUSED_SEQ) === isRefused)
           .map(({ batch, seq }) => `${batch}/${seq}`);
       expect([...new Set(taken)], what).toEqual(idsOf(false));
       expect(
-        letters.map(({ event }) => event),
+        undelivered.map(({ event }) => event),
         what,
       ).toEqual(idsOf(true));
-      for (const letter of letters) expect(letter.attempts, what).toBe(ATTEMPTS);
+      for (const { attempts } of undelivered) expect(attempts, what).toBe(ATTEMPTS);
       // A crash loses the attempt count of the delivery that it interrupts, and of no other
       // delivery.
-      const repeats = refusals.length - letters.length * ATTEMPTS;
+      const repeats = refusals.length - undelivered.length * ATTEMPTS;
       expect(repeats, what).toBeGreaterThanOrEqual(0);
       expect(repeats, what).toBeLessThanOrEqual(fault.kind.startsWith("crash") ? ATTEMPTS : 0);
     }

@@ -4,7 +4,7 @@ import type { ErrorClass } from "../core/base/errors.ts";
 import { formatInstant } from "../ports/clock.ts";
 import type { BatchSnapshot } from "../ports/store/conductor-store.ts";
 import type { DeadLetter } from "../ports/store/query-store.ts";
-import type { OpenedLetter } from "../runtime/engine/dead-letter.ts";
+import type { OpenedDeadLetter } from "../runtime/engine/dead-letter.ts";
 import { nameStep } from "./step.ts";
 
 export interface DeadLetterView {
@@ -53,7 +53,7 @@ export interface FullDeadLetterView extends DeadLetterView {
 }
 
 export function viewDeadLetterFully(
-  letter: OpenedLetter,
+  letter: OpenedDeadLetter,
   batch: BatchSnapshot,
 ): FullDeadLetterView {
   const { payload = null, payloadProblem, checkpoint } = letter;

@@ -19,8 +19,8 @@ export interface DeliveryView {
   readonly givenUpAt: string;
 }
 
-export function viewDelivery(letter: UndeliveredEvent): DeliveryView {
-  const { id, reader, event, type, batch, attempts, code, message, givenUpAt } = letter;
+export function viewDelivery(undelivered: UndeliveredEvent): DeliveryView {
+  const { id, reader, event, type, batch, attempts, code, message, givenUpAt } = undelivered;
   const at = formatInstant(givenUpAt);
   return { delivery: id, reader, event, type, batch, attempts, code, message, givenUpAt: at };
 }

@@ -196,7 +196,7 @@ export function describeEndingRaces(rule: Rule): void {
       () => rig.redrive(id),
     );
     if (order === "one first") {
-      expect([discarded, redriven]).toMatchObject([1, { kind: "refused", why: "no_letters" }]);
+      expect([discarded, redriven]).toMatchObject([1, { kind: "refused", why: "no_dead_letters" }]);
     }
     if (order === "two first") expect([discarded, redriven]).toMatchObject([0, { kind: "done" }]);
     const running = (await rig.state(id)) === "running";

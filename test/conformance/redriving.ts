@@ -240,21 +240,21 @@ function describeChoosing(rule: Rule): void {
 function describeRefusals(rule: Rule): void {
   rule("a redrive that matches no dead letter is refused", async ({ rig }) => {
     const fine = await rig.running([1]);
-    expect(await rig.redrive(fine)).toMatchObject({ kind: "refused", why: "no_letters" });
+    expect(await rig.redrive(fine)).toMatchObject({ kind: "refused", why: "no_dead_letters" });
     await rig.settle(await rig.leaseOne());
     const before = await rig.observe(fine);
     expect(await rig.redrive(fine)).toEqual({
       kind: "refused",
-      why: "no_letters",
+      why: "no_dead_letters",
       batch: before.batch,
     });
     expect(await rig.observe(fine)).toEqual(before);
     const bad = await runBadly(rig);
     expect(await rig.redrive(bad, { filter: { codes: ["NEVER"] } })).toMatchObject({
-      why: "no_letters",
+      why: "no_dead_letters",
     });
     await rig.discard(bad);
-    expect(await rig.redrive(bad)).toMatchObject({ why: "no_letters" });
+    expect(await rig.redrive(bad)).toMatchObject({ why: "no_dead_letters" });
   });
 
   rule("a redrive of a batch that is being cancelled is refused", async ({ rig }) => {

@@ -117,7 +117,7 @@ export class OperatedOracle extends Oracle {
     const free = matching.filter(({ chunk }) => chunk.phase !== "leased");
     const chosen = free.slice(0, request.ceiling);
     const revived = hasEnded(batch) ? countAll(batch).cancelled : 0;
-    if (matching.length + revived === 0) return refuse("no_letters");
+    if (matching.length + revived === 0) return refuse("no_dead_letters");
     if (!hasEnded(batch) && chosen.some(({ at }) => at !== batch.step)) {
       return refuse("step_is_over");
     }

@@ -49,35 +49,35 @@ export class Deliveries {
     return before !== undefined;
   }
 
-  keepUndelivered(letter: NewUndelivered, from?: number): void {
-    const { letters } = this.#state;
-    const at = letters.findIndex(
-      ({ reader, position }) => reader === letter.reader && position === letter.position,
+  keepUndelivered(given: NewUndelivered, from?: number): void {
+    const { undelivered } = this.#state;
+    const at = undelivered.findIndex(
+      ({ reader, position }) => reader === given.reader && position === given.position,
     );
-    const id = letters[at]?.id ?? ++this.#state.lettersKept;
-    const kept = { ...letter, id, givenUpAt: this.#clock.wallMs() };
-    if (at === -1) letters.push(kept);
-    else letters[at] = kept;
-    this.savePosition(letter.reader, letter.position, from);
+    const id = undelivered[at]?.id ?? ++this.#state.undeliveredKept;
+    const kept = { ...given, id, givenUpAt: this.#clock.wallMs() };
+    if (at === -1) undelivered.push(kept);
+    else undelivered[at] = kept;
+    this.savePosition(given.reader, given.position, from);
   }
 
   listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredEvent[] {
-    return this.#state.letters
-      .filter((letter) => letter.id > afterId)
-      .filter((letter) => reader === undefined || letter.reader === reader)
+    return this.#state.undelivered
+      .filter((one) => one.id > afterId)
+      .filter((one) => reader === undefined || one.reader === reader)
       .slice(0, limit);
   }
 
   dropUndelivered(id: number): void {
-    const { letters } = this.#state;
-    const at = letters.findIndex((letter) => letter.id === id);
-    if (at !== -1) letters.splice(at, 1);
+    const { undelivered } = this.#state;
+    const at = undelivered.findIndex((one) => one.id === id);
+    if (at !== -1) undelivered.splice(at, 1);
   }
 
   forgetReader(reader: string): boolean {
-    const { letters, positions } = this.#state;
-    const others = letters.filter((letter) => letter.reader !== reader);
-    letters.splice(0, letters.length, ...others);
+    const { undelivered, positions } = this.#state;
+    const others = undelivered.filter((one) => one.reader !== reader);
+    undelivered.splice(0, undelivered.length, ...others);
     return positions.delete(reader);
   }
 }

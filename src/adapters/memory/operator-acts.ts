@@ -137,7 +137,7 @@ export class OperatorActs {
     const chosen = free.slice(0, request.ceiling);
     const ended = isEnded(batch.state);
     const revived = ended ? countAll(batch).cancelled : 0;
-    if (matching.length + revived === 0) return refused("no_letters");
+    if (matching.length + revived === 0) return refused("no_dead_letters");
     if (!ended && chosen.some(({ number }) => number !== batch.step))
       return refused("step_is_over");
     const done = {
@@ -266,7 +266,7 @@ export class OperatorActs {
       if (going === "whole") {
         const isOwed =
           state.records.some((one) => one.batch === id && one.position > told) ||
-          state.letters.some(({ batch: of, reader }) => of === id && reader !== LEDGER_SIGNER);
+          state.undelivered.some(({ batch: of, reader }) => of === id && reader !== LEDGER_SIGNER);
         if (isOwed) owed++;
         else removed++;
         if (isOwed || dryRun) continue;
@@ -275,8 +275,8 @@ export class OperatorActs {
         this.#dropContents(id, false);
         const kept = state.records.filter((one) => one.batch !== id);
         state.records.splice(0, state.records.length, ...kept);
-        const letters = state.letters.filter((letter) => letter.batch !== id);
-        state.letters.splice(0, state.letters.length, ...letters);
+        const undelivered = state.undelivered.filter((one) => one.batch !== id);
+        state.undelivered.splice(0, state.undelivered.length, ...undelivered);
       } else if (going === "scratch" && !batch.pruned) {
         scratched++;
         if (dryRun) continue;

@@ -153,9 +153,9 @@ export interface State {
   /** Keys that signed heads, in the order in which they were first used. */
   readonly keys: Map<string, StoredKey>;
   /** By id. */
-  readonly letters: UndeliveredEvent[];
+  readonly undelivered: UndeliveredEvent[];
   /** How many undelivered events were ever stored. */
-  lettersKept: number;
+  undeliveredKept: number;
   /** Of all topics, by position. */
   readonly messages: StoredMessage[];
   /** How many messages were ever stored: the position of the newest. */
@@ -185,8 +185,8 @@ export function createState(): State {
     records: [],
     positions: new Map(),
     keys: new Map(),
-    letters: [],
-    lettersKept: 0,
+    undelivered: [],
+    undeliveredKept: 0,
     messages: [],
     messagesKept: 0,
     claims: new Map(),

@@ -141,7 +141,8 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     savePosition: (reader, position, from) =>
       act(() => deliveries.savePosition(reader, position, from)),
     startReader: (reader, start) => act(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter, from) => act(() => deliveries.keepUndelivered(letter, from)),
+    keepUndelivered: (undelivered, from) =>
+      act(() => deliveries.keepUndelivered(undelivered, from)),
     listUndelivered: async (page) => deliveries.listUndelivered(page),
     dropUndelivered: (id) => act(() => deliveries.dropUndelivered(id)),
     forgetReader: (reader) => act(() => deliveries.forgetReader(reader)),

@@ -128,8 +128,8 @@ export class Topics {
   }
 
   #hasLetter({ topic, position }: StoredMessage): boolean {
-    return this.#state.letters.some(
-      (letter) => letter.position === position && readGroupName(letter.reader)?.topic === topic,
+    return this.#state.undelivered.some(
+      (one) => one.position === position && readGroupName(one.reader)?.topic === topic,
     );
   }
 }

@@ -381,7 +381,8 @@ function composeDelivering({ connection, deliveries, topics }: Parts): Deliver {
       await numberMessages(connection);
       return write((tx) => deliveries.startReader(tx, reader, start));
     },
-    keepUndelivered: (letter, from) => write((tx) => deliveries.keepUndelivered(tx, letter, from)),
+    keepUndelivered: (undelivered, from) =>
+      write((tx) => deliveries.keepUndelivered(tx, undelivered, from)),
     listUndelivered: (page) => read((tx) => deliveries.listUndelivered(tx, page)),
     dropUndelivered: (id) => write((tx) => deliveries.dropUndelivered(tx, id)),
     forgetReader: (reader) => write((tx) => deliveries.forgetReader(tx, reader)),

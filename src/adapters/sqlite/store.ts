@@ -203,7 +203,8 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     savePosition: (reader, position, from) =>
       write(() => deliveries.savePosition(reader, position, from)),
     startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (letter, from) => write(() => deliveries.keepUndelivered(letter, from)),
+    keepUndelivered: (undelivered, from) =>
+      write(() => deliveries.keepUndelivered(undelivered, from)),
     listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
     dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
     forgetReader: (reader) => write(() => deliveries.forgetReader(reader)),

@@ -23,7 +23,7 @@ import type { Cli } from "../output/cli.ts";
 import { viewDeadLetter } from "../../views/dead-letter.ts";
 import { ENDING_PROOF, type EvidenceFiles, listFiles, renderReport } from "./evidence-report.ts";
 import { describeFailure, nameTemporary } from "../output/output-file.ts";
-import { readLetters } from "../session/result-pages.ts";
+import { readDeadLetters } from "../session/result-pages.ts";
 import { writeSignedExport } from "./signed-export.ts";
 import type { StoreLook } from "../session/with-store.ts";
 
@@ -122,7 +122,7 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
     ({ data }) => typeof data["by"] === "string" && data["by"] !== "engine",
   );
   const letters = [];
-  for await (const letter of readLetters(store, batch, {}, SHOWN_MAX)) {
+  for await (const letter of readDeadLetters(store, batch, {}, SHOWN_MAX)) {
     letters.push(viewDeadLetter(letter, batch));
   }
   const proof = await proveEnding(parts, records);
@@ -181,7 +181,7 @@ async function* listOutcomes(store: Store, batch: BatchSnapshot): AsyncGenerator
 }
 
 async function* listFailures(store: Store, batch: BatchSnapshot): AsyncGenerator<string> {
-  const all = readLetters(store, batch, {}, Number.POSITIVE_INFINITY);
+  const all = readDeadLetters(store, batch, {}, Number.POSITIVE_INFINITY);
   for await (const letter of all) yield `${JSON.stringify(viewDeadLetter(letter, batch))}\n`;
 }
 

@@ -88,7 +88,7 @@ ${renderSteps(view)}
 <h2>What operators did</h2>
 ${renderRecords(facts.acts, isBroken ? "Nothing, up to where the ledger is broken." : "None.")}
 <h2>Failures</h2>
-${renderLetters(letters)}${more}
+${renderDeadLetters(letters)}${more}
 <h2>What happened</h2>
 ${renderRecords(facts.records, "Nothing is recorded.")}${rest}
 <h2>How to check this</h2>
@@ -127,7 +127,7 @@ function renderSteps({ steps }: FullBatchView): string {
   );
 }
 
-function renderLetters(letters: readonly DeadLetterView[]): string {
+function renderDeadLetters(letters: readonly DeadLetterView[]): string {
   if (letters.length === 0) return "<p>None.</p>";
   return renderTable(
     ["step", "item", "key", "cause", "attempts", "message"],

@@ -33,7 +33,7 @@ export function renderSummary(summary: Summary, screen: Screen): string[] {
     "",
     ...renderCounts(summary, screen),
     ...renderSteps(steps, screen),
-    ...renderLetters(summary, screen),
+    ...listFailures(summary, screen),
     "",
     ...renderHints(
       [
@@ -74,7 +74,7 @@ export function nameFailed({ failed }: BatchView, { colours }: Screen): Fact {
   return failed > 0 ? { ...fact, paint: colours.red } : fact;
 }
 
-function renderLetters({ view, steps, letters }: Summary, screen: Screen): string[] {
+function listFailures({ view, steps, letters }: Summary, screen: Screen): string[] {
   if (letters.length === 0) return [];
   const all = countNoun(view.failed, "dead letter");
   const title = view.failed > letters.length ? `the first ${letters.length} of ${all}` : all;

@@ -8,7 +8,7 @@ import { formatJson } from "../output/inert-text.ts";
 import { viewBatch } from "../../views/batch.ts";
 import { type DeadLetterView, viewDeadLetter } from "../../views/dead-letter.ts";
 import { getLastStep, viewSteps } from "../../views/step.ts";
-import { readLetters } from "./result-pages.ts";
+import { readDeadLetters } from "./result-pages.ts";
 import type { Cli } from "../output/cli.ts";
 import { printErrorView } from "../output/error-report.ts";
 import { decideExitCode, EXIT } from "../output/exit-codes.ts";
@@ -48,7 +48,7 @@ export async function reportEnding(
 
 async function readFirstLetters(store: Store, batch: BatchSnapshot): Promise<DeadLetterView[]> {
   const letters: DeadLetterView[] = [];
-  for await (const letter of readLetters(store, batch, {}, LETTERS_SHOWN_MAX)) {
+  for await (const letter of readDeadLetters(store, batch, {}, LETTERS_SHOWN_MAX)) {
     letters.push(viewDeadLetter(letter, batch));
   }
   return letters;

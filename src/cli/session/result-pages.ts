@@ -22,7 +22,7 @@ export async function* readResultPages(
 }
 
 /** Dead letters of all steps, at most `limit`. */
-export async function* readLetters(
+export async function* readDeadLetters(
   store: Store,
   batch: BatchSnapshot,
   filter: DeadLetterFilter,

@@ -54,7 +54,7 @@ export interface DeliveryStore {
    * Stores an undelivered event or message and moves its reader past it, in one commit. The same
    * delivery again keeps its id and takes the newer cause. `from` as in `savePosition`.
    */
-  keepUndelivered(letter: NewUndelivered, from?: number): Promise<void>;
+  keepUndelivered(undelivered: NewUndelivered, from?: number): Promise<void>;
   /** Oldest first. */
   listUndelivered(page: UndeliveredPage): Promise<readonly UndeliveredEvent[]>;
   /**

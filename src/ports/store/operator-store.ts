@@ -55,7 +55,7 @@ export type RedriveResult =
 
 export type RedriveRefusal =
   /** Nothing matches. */
-  | "no_letters"
+  | "no_dead_letters"
   /** It is being cancelled. */
   | "cancelling"
   /** It stopped early, and the request did not include its cancelled items. */

@@ -235,8 +235,8 @@ export class StreamDelivery {
   ): Promise<void> {
     const { store, log } = this.#parts;
     const { kind, name } = this.#reader;
-    const letter = { reader: name, position, event, batch, type, attempts, code, message };
-    await store.keepUndelivered(letter, left);
+    const undelivered = { reader: name, position, event, batch, type, attempts, code, message };
+    await store.keepUndelivered(undelivered, left);
     const tries = attempts === 1 ? "once" : `${attempts} times`;
     log({
       level: "error",

@@ -29,7 +29,7 @@ export interface LetterPlace {
 }
 
 /** A dead letter with its payload. */
-export type OpenedLetter = Unnamed<
+export type OpenedDeadLetter = Unnamed<
   DeadLetter & {
     /** Undefined when it cannot be read: `payloadProblem` then says why. */
     readonly payload: unknown;
@@ -43,7 +43,7 @@ export async function openDeadLetter(
   parts: DeadLetterParts,
   id: string,
   { step, item, pipeline = null }: LetterPlace,
-): Promise<OpenedLetter> {
+): Promise<OpenedDeadLetter> {
   const { place, letter } = await findLetter(parts.store, id, step, item);
   const { checkpoint } = place;
   const read = await readPayload(parts, id, step, item, place, pipeline);

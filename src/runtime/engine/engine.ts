@@ -274,13 +274,13 @@ export class Engine {
   }
 
   /** Delivers an undelivered event to its subscriber again; throws what the subscriber throws. */
-  async redeliver(letter: number): Promise<void> {
+  async redeliver(undelivered: number): Promise<void> {
     this.#throwIfClosed();
-    await this.#subscriptions.redeliver(letter);
+    await this.#subscriptions.redeliver(undelivered);
   }
 
-  async discardUndelivered(letter: number): Promise<void> {
-    await this.#subscriptions.discard(letter);
+  async discardUndelivered(undelivered: number): Promise<void> {
+    await this.#subscriptions.discard(undelivered);
   }
 
   /** Deletes a subscriber, so that retention keeps no events for it; false when unknown. */

@@ -367,7 +367,7 @@ describe("redriving", () => {
   });
 
   test.each<[RedriveRefusal, RegExp, (id: string) => Promise<unknown>, RedriveOptions]>([
-    ["no_letters", /no dead letter matches/, () => finish(), { codes: ["OTHER"] }],
+    ["no_dead_letters", /no dead letter matches/, () => finish(), { codes: ["OTHER"] }],
     ["not_running", /has not run yet/, () => submitUnsliced("b-2"), {}],
     ["stopped_early", /with-cancelled/, (id) => operator.cancel({ batch: id }), {}],
   ])("refuses, with a remedy: %s", async (why, text, prepare, options) => {

@@ -30,7 +30,7 @@ import {
   editDeadLetter,
   type LetterPlace,
   openDeadLetter,
-  type OpenedLetter,
+  type OpenedDeadLetter,
 } from "./dead-letter.ts";
 import { closeKey, type ClosedKey, type Closing, listClosedKeys } from "./key-closing.ts";
 import { checkLimit } from "./limit-check.ts";
@@ -264,7 +264,7 @@ export class Operator {
   }
 
   /** Reads one dead letter with its payload: items in a source need the pipeline. */
-  openDeadLetter(batch: string, place: LetterPlace): Promise<OpenedLetter> {
+  openDeadLetter(batch: string, place: LetterPlace): Promise<OpenedDeadLetter> {
     const parts = { store: this.#store, clock: this.#clock, random: this.#random };
     return openDeadLetter(parts, batch, place);
   }

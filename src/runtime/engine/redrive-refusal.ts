@@ -9,7 +9,7 @@ export function describeRefusal(batch: string, why: RedriveRefusal): SluiceError
 }
 
 const REFUSALS: { readonly [Refusal in RedriveRefusal]: string } = {
-  no_letters: "no dead letter matches",
+  no_dead_letters: "no dead letter matches",
   cancelling: "it is being cancelled",
   stopped_early: "it was stopped early, and what had not run was cancelled",
   never_planned: "it was stopped before all of its items were planned",
@@ -19,7 +19,7 @@ const REFUSALS: { readonly [Refusal in RedriveRefusal]: string } = {
 };
 
 const REMEDIES: { readonly [Refusal in RedriveRefusal]: string } = {
-  no_letters:
+  no_dead_letters:
     "`sluice dead` lists the dead letters of a batch; discarded ones stay where they are.",
   cancelling: "Wait for its end; then it can be redriven with what was cancelled.",
   stopped_early: "Redrive it with what was cancelled: withCancelled, or --with-cancelled.",

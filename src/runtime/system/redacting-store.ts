@@ -20,7 +20,7 @@ export function makeRedactingStore(store: Store, redact: Redact): Store {
     ...redactActs(store, redact),
     work: (reports, lease) => store.work(reports.map(cleanReport), lease),
     fail: (batch, reason) => store.fail(batch, clean(reason)),
-    keepUndelivered: (letter, from) => store.keepUndelivered(clean(letter), from),
+    keepUndelivered: (undelivered, from) => store.keepUndelivered(clean(undelivered), from),
   };
 }
 

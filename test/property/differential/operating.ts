@@ -143,7 +143,10 @@ const edit = command(
   async (stage, { target: aim, nth, step: astray, value, act: by }) => {
     const id = stage.choose(aim, hasLetters);
     const letters = listLetters(stage, id);
-    const { step, item } = letters[nth % Math.max(1, letters.length)] ?? { step: 0, item: nth };
+    const { step, item } = letters[nth % Math.max(1, letters.length)] ?? {
+      step: 0,
+      item: nth,
+    };
     const request = { step: step + (astray ? 1 : 0), item, value, ...by };
     await stage.lineup.call("editDeadLetter", id, request);
   },
@@ -231,10 +234,17 @@ const giveUp = command(
   },
 );
 
-const dropLetter = command("dropUndelivered", fc.record({ nth: fc.nat(9) }), (stage, { nth }) => {
-  const { letters } = stage.lineup.reference.state;
-  return stage.lineup.call("dropUndelivered", letters[nth % Math.max(1, letters.length)]?.id ?? 99);
-});
+const dropUndelivered = command(
+  "dropUndelivered",
+  fc.record({ nth: fc.nat(9) }),
+  (stage, { nth }) => {
+    const { undelivered } = stage.lineup.reference.state;
+    return stage.lineup.call(
+      "dropUndelivered",
+      undelivered[nth % Math.max(1, undelivered.length)]?.id ?? 99,
+    );
+  },
+);
 
 /** Pages of everything, from the middle. */
 const leaf = command(
@@ -305,7 +315,7 @@ export const operating = {
   prune,
   follow,
   giveUp,
-  dropLetter,
+  dropUndelivered,
   leaf,
   setLimit,
 };

@@ -19,7 +19,7 @@ const { finishSlicing, reslice, runInline, add, seal, fail, claim } = conducting
 const { work, rush, stumble, finish, crash, haunt, die, renew, claimContents, beat } = working;
 const { hire, interrupt, cling, readStops, sweep, linger, advance, jump } = working;
 const { cancel, pause, resume, resumeAll, setPolicy, move, redrive, edit, discard } = operating;
-const { prune, follow, giveUp, dropLetter, leaf, setLimit } = operating;
+const { prune, follow, giveUp, dropUndelivered, leaf, setLimit } = operating;
 const { consume, refuse, readTopic, catchUp } = topics;
 const { draw, closeBucket, openBucket, listClosed } = limits;
 
@@ -92,7 +92,7 @@ const steps = [
 const remains = [
   ...times(4, follow, giveUp, launch, finish, stumble),
   ...times(3, prune),
-  ...times(1, cancel, redrive, dropLetter, leaf, submitOne, sliceOn, edit, advance, jump),
+  ...times(1, cancel, redrive, dropUndelivered, leaf, submitOne, sliceOn, edit, advance, jump),
   ...times(1, claimContents, fail),
 ];
 
@@ -109,7 +109,7 @@ const outlets = [
   ...times(5, work, stumble, rush),
   ...times(3, consume, catchUp, prune, launch, redrive),
   ...times(2, refuse, readTopic, advance, crash, haunt, linger, sliceOn),
-  ...times(1, dropLetter, follow, cancel, sweep, finish, discard, jump),
+  ...times(1, dropUndelivered, follow, cancel, sweep, finish, discard, jump),
 ];
 
 /** Tokens and closed keys. */

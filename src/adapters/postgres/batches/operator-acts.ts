@@ -195,7 +195,7 @@ export class OperatorActs {
     );
     const ended = isEnded(batch.state);
     const revived = ended ? countAll(batch).cancelled : 0;
-    if (matching + revived === 0) return refused("no_letters");
+    if (matching + revived === 0) return refused("no_dead_letters");
     const elsewhere = [firstStep, lastStep].some((step) => step !== null && step !== batch.step);
     if (!ended && elsewhere) return refused("step_is_over");
     const done = {

@@ -9,7 +9,7 @@ import type {
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-type LetterRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
+type UndeliveredRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
 
 interface PositionRow {
   readonly position: number;
@@ -87,8 +87,12 @@ export class Deliveries {
     return (await tx.run(REWIND, position, reader)) > 0;
   }
 
-  async keepUndelivered(tx: Transaction, letter: NewUndelivered, from?: number): Promise<void> {
-    const { reader, position, event, batch, type, attempts, code, message } = letter;
+  async keepUndelivered(
+    tx: Transaction,
+    undelivered: NewUndelivered,
+    from?: number,
+  ): Promise<void> {
+    const { reader, position, event, batch, type, attempts, code, message } = undelivered;
     await tx.begin();
     const now = tx.wallMs;
     const values = [event, batch, type, attempts, code, message, now, reader, position];
@@ -103,9 +107,12 @@ export class Deliveries {
   ): Promise<UndeliveredEvent[]> {
     const rows =
       reader === undefined
-        ? await tx.all<LetterRow>(SELECT_LETTERS, afterId, limit)
-        : await tx.all<LetterRow>(SELECT_LETTERS_OF, reader, afterId, limit);
-    return rows.map(({ given_up_at: givenUpAt, ...letter }) => ({ ...letter, givenUpAt }));
+        ? await tx.all<UndeliveredRow>(SELECT_LETTERS, afterId, limit)
+        : await tx.all<UndeliveredRow>(SELECT_LETTERS_OF, reader, afterId, limit);
+    return rows.map(({ given_up_at: givenUpAt, ...undelivered }) => ({
+      ...undelivered,
+      givenUpAt,
+    }));
   }
 
   async dropUndelivered(tx: Transaction, id: number): Promise<void> {

@@ -10,7 +10,7 @@ import type {
 } from "../../../ports/store/delivery-store.ts";
 import type { Connection } from "../connection/connection.ts";
 
-type LetterRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
+type UndeliveredRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
 
 interface PositionRow {
   readonly position: number;
@@ -26,8 +26,8 @@ export class Deliveries {
   readonly #putPosition: StatementSync;
   readonly #updateLetter: StatementSync;
   readonly #insertLetter: StatementSync;
-  readonly #selectLetters: StatementSync;
-  readonly #selectLettersOf: StatementSync;
+  readonly #selectUndelivered: StatementSync;
+  readonly #selectUndeliveredOf: StatementSync;
   readonly #deleteLetter: StatementSync;
   readonly #deleteLettersOf: StatementSync;
   readonly #deleteReader: StatementSync;
@@ -58,10 +58,12 @@ export class Deliveries {
          (event, batch, type, attempts, code, message, given_up_at, reader, position)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    const letters = `SELECT id, reader, position, event, batch, type, attempts, code, message,
+    const undelivered = `SELECT id, reader, position, event, batch, type, attempts, code, message,
          given_up_at FROM undelivered`;
-    this.#selectLetters = prepare(`${letters} WHERE id > ? ORDER BY id LIMIT ?`);
-    this.#selectLettersOf = prepare(`${letters} WHERE reader = ? AND id > ? ORDER BY id LIMIT ?`);
+    this.#selectUndelivered = prepare(`${undelivered} WHERE id > ? ORDER BY id LIMIT ?`);
+    this.#selectUndeliveredOf = prepare(
+      `${undelivered} WHERE reader = ? AND id > ? ORDER BY id LIMIT ?`,
+    );
     this.#deleteLetter = prepare("DELETE FROM undelivered WHERE id = ?");
     this.#deleteLettersOf = prepare("DELETE FROM undelivered WHERE reader = ?");
     this.#deleteReader = prepare("DELETE FROM reader WHERE name = ?");
@@ -97,8 +99,8 @@ export class Deliveries {
     return this.#rewind.run(position, reader).changes > 0;
   }
 
-  keepUndelivered(letter: NewUndelivered, from?: number): void {
-    const { reader, position, event, batch, type, attempts, code, message } = letter;
+  keepUndelivered(undelivered: NewUndelivered, from?: number): void {
+    const { reader, position, event, batch, type, attempts, code, message } = undelivered;
     const now = this.#clock.wallMs();
     const values = [event, batch, type, attempts, code, message, now, reader, position];
     if (this.#updateLetter.run(...values).changes === 0) this.#insertLetter.run(...values);
@@ -108,12 +110,14 @@ export class Deliveries {
   listUndelivered({ reader, afterId, limit }: UndeliveredPage): UndeliveredEvent[] {
     const rows =
       reader === undefined
-        ? this.#selectLetters.all(afterId, limit)
-        : this.#selectLettersOf.all(reader, afterId, limit);
-    return (rows as unknown as LetterRow[]).map(({ given_up_at: givenUpAt, ...letter }) => ({
-      ...letter,
-      givenUpAt,
-    }));
+        ? this.#selectUndelivered.all(afterId, limit)
+        : this.#selectUndeliveredOf.all(reader, afterId, limit);
+    return (rows as unknown as UndeliveredRow[]).map(
+      ({ given_up_at: givenUpAt, ...undelivered }) => ({
+        ...undelivered,
+        givenUpAt,
+      }),
+    );
   }
 
   dropUndelivered(id: number): void {

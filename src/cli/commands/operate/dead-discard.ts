@@ -17,7 +17,7 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../session/result-pages.ts";
+import { readDeadLetters } from "../../session/result-pages.ts";
 import { ABOUT_BATCH } from "../../flags/batch-id.ts";
 import { readSubFlags } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
@@ -67,7 +67,7 @@ async function countKept(
   filter: DeadLetterFilter,
 ): Promise<number> {
   let count = 0;
-  for await (const { discarded } of readLetters(store, batch, filter, Infinity)) {
+  for await (const { discarded } of readDeadLetters(store, batch, filter, Infinity)) {
     if (discarded === null) count++;
   }
   return count;

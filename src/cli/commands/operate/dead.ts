@@ -21,7 +21,7 @@ import {
   type LetterFlags,
   readLetterFilter,
 } from "../../flags/letter-flags.ts";
-import { readLetters } from "../../session/result-pages.ts";
+import { readDeadLetters } from "../../session/result-pages.ts";
 import { refuseExcess } from "../../flags/sub-command.ts";
 import { withBatch } from "../../session/with-store.ts";
 import { addDiscardCommand } from "./dead-discard.ts";
@@ -78,7 +78,7 @@ async function printJson(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<void> {
-  for await (const letter of readLetters(store, batch, filter, limit)) {
+  for await (const letter of readDeadLetters(store, batch, filter, limit)) {
     if (cli.out.closed) return;
     await cli.out.write(`${formatJson(viewDeadLetter(letter, batch))}\n`);
   }
@@ -93,7 +93,7 @@ async function printTable(
 ): Promise<void> {
   const letters: DeadLetterView[] = [];
   // One more, to know whether there are more.
-  for await (const letter of readLetters(store, batch, filter, limit + 1)) {
+  for await (const letter of readDeadLetters(store, batch, filter, limit + 1)) {
     letters.push(viewDeadLetter(letter, batch));
   }
   const isFiltered = Object.keys(filter).length > 0;

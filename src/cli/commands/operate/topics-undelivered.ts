@@ -89,22 +89,22 @@ function list(cli: Cli, flags: UndeliveredFlags): Promise<number> {
 
 async function printJson(cli: Cli, store: Store, limit: number): Promise<void> {
   let shown = 0;
-  for await (const letter of listUndelivered(store)) {
+  for await (const undelivered of listUndelivered(store)) {
     if (cli.out.closed || shown++ >= limit) return;
-    await cli.out.write(`${formatJson(viewDelivery(letter))}\n`);
+    await cli.out.write(`${formatJson(viewDelivery(undelivered))}\n`);
   }
 }
 
 async function printTable(cli: Cli, store: Store, limit: number): Promise<void> {
   // One more, to know whether there are more.
-  const letters = await store.listUndelivered({ afterId: 0, limit: limit + 1 });
-  if (letters.length === 0) {
+  const events = await store.listUndelivered({ afterId: 0, limit: limit + 1 });
+  if (events.length === 0) {
     cli.err.line("no undelivered events or messages");
     return;
   }
-  const shown = letters.slice(0, limit).map(viewDelivery);
+  const shown = events.slice(0, limit).map(viewDelivery);
   for (const line of renderDeliveries(shown, cli.clock.wallMs(), cli.out)) cli.out.line(line);
-  if (letters.length > limit) cli.err.line("there are more: --limit <n> or --json shows them");
+  if (events.length > limit) cli.err.line("there are more: --limit <n> or --json shows them");
 }
 
 function readDelivery(given: string): NumberFlag {
@@ -114,21 +114,21 @@ function readDelivery(given: string): NumberFlag {
 function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [readDelivery(text)], async ({ store, config }) => {
     const id = Number(text);
-    const letter = await findUndelivered(store, id);
-    const recipient = findRecipient(config, letter.reader);
+    const undelivered = await findUndelivered(store, id);
+    const recipient = findRecipient(config, undelivered.reader);
     if (recipient === null) {
       throw new SluiceError(
         "NOT_FOUND",
-        `delivery ${id} is for ${letter.reader}, which is not in notify or consume of the configuration`,
+        `delivery ${id} is for ${undelivered.reader}, which is not in notify or consume of the configuration`,
         {
           kind: "subscriber",
-          hint: `A program that subscribes ${letter.reader} can call engine.redeliver(${id}).`,
+          hint: `A program that subscribes ${undelivered.reader} can call engine.redeliver(${id}).`,
         },
       );
     }
     const { signal } = new AbortController();
     try {
-      await redeliverAgain(letter, recipient, { store, clock: cli.clock, signal });
+      await redeliverAgain(undelivered, recipient, { store, clock: cli.clock, signal });
     } catch (error) {
       const { code, message } = describeError(error);
       throw new SluiceError("REDELIVERY_FAILED", `delivery ${id} is kept: ${message} (${code})`, {
@@ -136,7 +136,7 @@ function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
         cause: error,
       });
     }
-    report(cli, viewDeliveryDone(letter, "delivered"), flags);
+    report(cli, viewDeliveryDone(undelivered, "delivered"), flags);
     return EXIT.ok;
   });
 }
@@ -154,11 +154,11 @@ function findRecipient({ notify, consume }: Config, reader: string): Reader | nu
 function discard(cli: Cli, text: string, flags: DiscardFlags): Promise<number> {
   return withStore(cli, flags, [readDelivery(text)], async ({ store }) => {
     const id = Number(text);
-    const letter = await findUndelivered(store, id);
-    const { type, event, reader } = letter;
+    const undelivered = await findUndelivered(store, id);
+    const { type, event, reader } = undelivered;
     await confirmAct(cli, flags, `Drop the ${type} ${event} for ${reader} for good?`);
     await store.dropUndelivered(id);
-    report(cli, viewDeliveryDone(letter, "discarded"), flags);
+    report(cli, viewDeliveryDone(undelivered, "discarded"), flags);
     return EXIT.ok;
   });
 }
