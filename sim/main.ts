@@ -5,11 +5,12 @@
  *   npm run sim -- --seeds 10000           more; an empty cell of the coverage is a failure then
  *   npm run sim -- --seed 42               one seed, with everything that is drawn for it
  *   npm run sim -- --seed 42 --trace       the same, with its whole history
+ *   npm run sim -- --seed 42 --store memory  on another store than the seed's own
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { JUDGED } from "./checkers/checker.ts";
-import { playSeed } from "./play-seed.ts";
+import { pickStore, playSeed, WORLD_STORES, type WorldStore } from "./play-seed.ts";
 import { readRegressions } from "./regressions.ts";
 import { listCells, nameJudged } from "./swarm/coverage.ts";
 import { playSeeds, type SeedReport, type Totals } from "./swarm/play-seeds.ts";
@@ -19,7 +20,7 @@ import { type Cut, readCut, writeCut } from "./traffic/cut.ts";
 import { describeSwarm, drawHour } from "./traffic/draw-hour.ts";
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N] [--jobs N] [--json] [--coverage]
-       npm run sim -- --seed N [--cut "..."] [--trace] [--no-shrink]`;
+       npm run sim -- --seed N [--store memory|sqlite] [--cut "..."] [--trace] [--no-shrink]`;
 /** With this many seeds, every fault must meet every state. */
 const SEEDS_FOR_COVERAGE = 5_000;
 const STORY_LINES = 80;
@@ -29,6 +30,7 @@ function parse() {
   return parseArgs({
     options: {
       seed: { type: "string" },
+      store: { type: "string" },
       cut: { type: "string", default: "" },
       trace: { type: "boolean", default: false },
       "no-shrink": { type: "boolean", default: false },
@@ -47,13 +49,21 @@ function readNumber(name: string, text: string): number {
   throw new Error(`--${name} takes a whole number above 0, not ${JSON.stringify(text)}`);
 }
 
+function readStore(name: string | undefined, seed: number): WorldStore {
+  if (name === undefined) return pickStore(seed);
+  const store = WORLD_STORES.find((known) => known === name);
+  if (store !== undefined) return store;
+  throw new Error(`--store takes ${WORLD_STORES.join(" or ")}, not ${JSON.stringify(name)}`);
+}
+
 function say(...lines: readonly string[]): void {
   for (const line of lines) process.stdout.write(`${line}\n`);
 }
 
 async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>): Promise<number> {
-  say(describeSwarm(drawHour(seed)));
-  const { problems, world, calls, faults } = await playSeed(seed, cut);
+  const store = readStore(options.store, seed);
+  say(describeSwarm(drawHour(seed)), `store: ${store}`);
+  const { problems, world, calls, faults } = await playSeed(seed, cut, { store });
   if (options.trace) for (const { atMs, text } of world.trace.lines) say(`${atMs} ${text}`);
   say(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
   if (problems.length === 0) {
@@ -61,26 +71,30 @@ async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>
     return 0;
   }
   say(...problems.map((problem) => `  - ${problem}`));
-  if (!options["no-shrink"] && options.cut === "") await explain(seed, problems);
+  if (!options["no-shrink"] && options.cut === "") await explain(seed, store, problems);
   else say(...tellStory(world.trace.lines, STORY_LINES));
   return 1;
 }
 
 /** Prints, as a story, the shortest history that still breaks the first broken promise. */
-async function explain(seed: number, problems: readonly string[]): Promise<void> {
-  const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""));
-  const { problems: left, world } = await playSeed(seed, cut);
+async function explain(
+  seed: number,
+  store: WorldStore,
+  problems: readonly string[],
+): Promise<void> {
+  const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""), store);
+  const { problems: left, world } = await playSeed(seed, cut, { store });
   say(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
   say(...tellStory(world.trace.lines, STORY_LINES));
-  say(`replay: npm run sim -- --seed ${seed} --cut "${writeCut(cut)}"`);
+  say(`replay: npm run sim -- --seed ${seed} --store ${store} --cut "${writeCut(cut)}"`);
 }
 
 async function playMany(options: ReturnType<typeof parse>): Promise<number> {
   const from = readNumber("from", options.from);
   const count = readNumber("seeds", options.seeds);
   const once = readRegressions();
-  for (const { seed, cut, why } of once) {
-    const { problems } = await playSeed(seed, cut);
+  for (const { seed, store, cut, why } of once) {
+    const { problems } = await playSeed(seed, cut, { store });
     if (problems.length === 0) continue;
     say(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
     return 1;
@@ -144,7 +158,7 @@ async function conclude(
   }
   const [first] = failed;
   if (first !== undefined) {
-    await explain(first.seed, first.problems);
+    await explain(first.seed, pickStore(first.seed), first.problems);
     return 1;
   }
   if (seeds < SEEDS_FOR_COVERAGE || empty.length === 0) return 0;

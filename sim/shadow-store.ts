@@ -1,10 +1,12 @@
 /**
  * A store with a shadow. Each call runs on the primary, the reference model, and then on another
- * store at the same virtual time and in the same order. The caller gets only the primary's answer,
- * so comparing does not change a history. Where the two differ, the shadow reports it.
+ * store at the same virtual time and in the same order. Where the two differ, the shadow reports
+ * it. The caller gets the answers of one of them: of the primary, so that comparing does not change
+ * a history, or of the shadow, which then is the store of the world.
  *
  * A shadow that answers asynchronously cannot keep up, because virtual time does not wait for it.
- * It has its own clock, which is set to the time of each call before the call runs.
+ * It has its own clock, which is set to the time of each call before the call runs. Such a shadow
+ * cannot be the one that answers.
  */
 import type { MemoryStore } from "../src/adapters/memory/store.ts";
 import type { Clock } from "../src/ports/clock.ts";
@@ -53,12 +55,18 @@ export interface LateTimes {
   readonly shadow: SetClock;
 }
 
+export interface ShadowOptions {
+  readonly times?: LateTimes;
+  /** Whose answers the caller gets. */
+  readonly answers?: "primary" | "shadow";
+}
+
 export function shadowStore(
   primary: MemoryStore,
   shadow: Store,
-  times: LateTimes | null = null,
+  options: ShadowOptions = {},
 ): ShadowedStore {
-  return new Shadowing(primary, shadow, times);
+  return new Shadowing(primary, shadow, options);
 }
 
 class Shadowing implements ShadowedStore {
@@ -68,6 +76,7 @@ class Shadowing implements ShadowedStore {
   readonly #primary: MemoryStore;
   readonly #shadow: Store;
   readonly #times: LateTimes | null;
+  readonly #answers: "primary" | "shadow";
   /** Members of the memory store that no port lists. */
   readonly #readers = new Set<string>();
   readonly #batches = new Set<string>();
@@ -75,10 +84,16 @@ class Shadowing implements ShadowedStore {
   #busy = 0;
   #compared: Promise<void> = Promise.resolve();
 
-  constructor(primary: MemoryStore, shadow: Store, times: LateTimes | null) {
+  constructor(
+    primary: MemoryStore,
+    shadow: Store,
+    { times, answers = "primary" }: ShadowOptions,
+  ) {
     this.#primary = primary;
     this.#shadow = shadow;
-    this.#times = times;
+    this.#times = times ?? null;
+    this.#answers = answers;
+    const answering = answers === "primary" ? primary : shadow;
     type Call = (...args: readonly unknown[]) => Promise<unknown>;
     const calls: Record<string, Call> = {};
     for (const verb of STORE_VERBS) {
@@ -86,10 +101,10 @@ class Shadowing implements ShadowedStore {
     }
     this.store = {
       ...(calls as unknown as Pick<Store, StoreVerb>),
-      name: primary.name,
-      watch: (onChange) => primary.watch(onChange),
-      backup: (path) => primary.backup(path),
-      close: () => primary.close(),
+      name: answering.name,
+      watch: (onChange) => answering.watch(onChange),
+      backup: (path) => answering.backup(path),
+      close: () => answering.close(),
     };
   }
 
@@ -111,14 +126,14 @@ class Shadowing implements ShadowedStore {
     const actual = isLate
       ? this.#compared.then(() => {
           setTime();
-          return settle(invoke(this.#shadow, verb, given));
+          return invoke(this.#shadow, verb, given);
         })
-      : settle(invoke(this.#shadow, verb, given));
-    this.#compared = Promise.all([expected, actual]).then(([one, other]) => {
+      : invoke(this.#shadow, verb, given);
+    this.#compared = Promise.all([expected, settle(actual)]).then(([one, other]) => {
       this.#busy--;
       this.#weigh(call, verb, given, one, other);
     });
-    return answer;
+    return this.#answers === "primary" ? answer : actual;
   }
 
   /**
@@ -206,31 +221,5 @@ export class SetClock {
 
   monotonicMs(): number {
     return this.#monotonicMs;
-  }
-}
-
-/** Allows a store to open before the world that gives its time exists. */
-export class BorrowedClock implements Clock {
-  #clock: Clock | null = null;
-
-  borrow(clock: Clock): void {
-    this.#clock = clock;
-  }
-
-  /** Until the world exists, the clock stands at the start time. */
-  wallMs(): number {
-    return this.#clock?.wallMs() ?? 0;
-  }
-
-  monotonicMs(): number {
-    return this.#clock?.monotonicMs() ?? 0;
-  }
-
-  after(delayMs: number, callback: () => void): () => void {
-    return this.#clock?.after(delayMs, callback) ?? (() => undefined);
-  }
-
-  turn(): Promise<void> {
-    return this.#clock?.turn() ?? Promise.resolve();
   }
 }

@@ -58,6 +58,11 @@ export interface WorldOptions {
   readonly hints?: HintFaults;
   /** Wraps the store: the wrapper gets the same calls as the store. */
   readonly wrapStore?: (store: MemoryStore, clock: Clock) => Store;
+  /**
+   * The store is in the process: a call takes no time, one comes after the other, and every commit
+   * is told at once, before its caller has the answer.
+   */
+  readonly embedded?: boolean;
 }
 
 /** For a while one node, or all nodes, cannot reach the store, or get slow answers. */
@@ -84,6 +89,8 @@ export interface WorldListener {
 
 type Reply = { readonly value: unknown } | { readonly error: Error };
 
+/** With more calls at one instant, nodes spin without time passing: a hang. */
+const CALLS_PER_INSTANT_MAX = 5_000;
 const TRAVEL_MAX_MS = 4;
 const HINT_MAX_MS = 3;
 /** The longest time that a caller waits for a store that cannot be reached. */
@@ -110,14 +117,24 @@ export class World {
   leaseFaults = 0;
   /** Outages of the moment. Written only through a method that also wakes the calls that wait. */
   weather: Weather[] = [];
+  /** Calls at the present instant. */
+  #callsNow = 0;
+  #instantMs = 0;
   readonly #faults: FaultPlan;
   readonly #hints: HintFaults;
+  readonly #embedded: boolean;
+  /** The embedded store has committed something that is not told yet. */
+  #hasCommitted = false;
+  /** The calls of an embedded store so far. */
+  #line: Promise<unknown> = Promise.resolve();
   readonly #watchers = new Map<Node, Set<() => void>>();
   /** The store as nodes reach it. */
   readonly #shared: Store;
 
-  constructor({ seed, faults = noFaults, hintLoss = 0, hints, wrapStore }: WorldOptions) {
+  constructor(options: WorldOptions) {
+    const { seed, faults = noFaults, hintLoss = 0, hints, wrapStore, embedded = false } = options;
     this.seed = seed;
+    this.#embedded = embedded;
     this.#faults = faults;
     this.#hints = hints ?? { loss: hintLoss, repeat: 0, lateMaxMs: HINT_MAX_MS };
     this.random = new SeededRandom(seed);
@@ -127,6 +144,12 @@ export class World {
       sha256: (text) => hash("sha256", text),
     });
     this.#shared = wrapStore?.(this.store, this.storeClock) ?? this.store;
+    if (embedded) this.#shared.watch(() => (this.#hasCommitted = true));
+  }
+
+  /** More calls came at one instant than any work needs; they got no answer. */
+  get spins(): boolean {
+    return this.#callsNow > CALLS_PER_INSTANT_MAX;
   }
 
   /** Starts a node, or restarts a crashed one. */
@@ -205,6 +228,9 @@ export class World {
   ): Promise<unknown> {
     if (!node.alive) return never();
     this.calls++;
+    if (this.#instantMs !== this.time.nowMs) this.#callsNow = 0;
+    this.#instantMs = this.time.nowMs;
+    if (++this.#callsNow > CALLS_PER_INSTANT_MAX) return never();
     const facts = { node: node.name, life: node.life, number: ++node.calls, verb };
     const fault = this.#faults(facts);
     if (fault !== null) this.#noteFault(node, facts, fault);
@@ -220,19 +246,37 @@ export class World {
         if ("error" in reply) reject(reply.error);
         else resolve(reply.value);
       };
-      this.time.after(lateMs + this.#draw(TRAVEL_MAX_MS), () => {
+      const arrive = (): void => {
         this.inTransit--;
         if (!node.alive && this.random.next() >= ARRIVES_AFTER_DEATH) return;
         const isCutOff = this.#isCutOff(node);
         const reply =
           isCutOff || fault?.kind === "refused"
             ? this.#refuse(node, verb, called)
-            : this.#arrive(node, verb, args, called, fault, commit);
+            : this.#takeTurn(() => this.#arrive(node, verb, args, called, fault, commit));
         const backMs = this.#draw(isCutOff ? SILENCE_MAX_MS : TRAVEL_MAX_MS);
         const heldUpMs = fault?.kind === "late_reply" ? fault.byMs : 0;
-        node.clock.after(backMs + heldUpMs, () => void reply.then(receive));
-      });
+        if (this.#embedded && !isCutOff && heldUpMs === 0) {
+          void reply.then((answer) => this.#atOnce(node, () => receive(answer)));
+        } else node.clock.after(backMs + heldUpMs, () => void reply.then(receive));
+      };
+      if (this.#embedded && lateMs === 0) arrive();
+      else this.time.after(lateMs + this.#draw(TRAVEL_MAX_MS), arrive);
     });
+  }
+
+  /** Now, unless the node is dead or frozen. */
+  #atOnce({ alive, clock }: Node, act: () => void): void {
+    if (alive && !clock.isFrozen) act();
+    else clock.after(0, act);
+  }
+
+  /** One connection: a call begins when the one before has been told. */
+  #takeTurn(act: () => Promise<Reply>): Promise<Reply> {
+    if (!this.#embedded) return act();
+    const reply = this.#line.then(act);
+    this.#line = reply;
+    return reply;
   }
 
   #noteFault(node: Node, call: CallFacts, fault: Fault): void {
@@ -264,7 +308,8 @@ export class World {
         if (!reads) {
           for (const listener of this.listeners) listener.onCommit?.(node, verb, value, args);
         }
-        if (isChange(verb, value)) this.#hint();
+        if (this.#embedded) this.#tell();
+        else if (isChange(verb, value)) this.#hint();
         return { value };
       },
       (error: unknown): Reply => {
@@ -301,6 +346,15 @@ export class World {
     const watcher = (): void => onChange();
     watchers.add(watcher);
     return () => void watchers.delete(watcher);
+  }
+
+  /** What an embedded store tells after a commit. */
+  #tell(): void {
+    if (!this.#hasCommitted) return;
+    this.#hasCommitted = false;
+    for (const [node, watchers] of this.#watchers) {
+      for (const watcher of watchers) this.#atOnce(node, watcher);
+    }
   }
 
   #hint(): void {

@@ -3,6 +3,8 @@
  * separate process. The shipped code does not know of bugs, and this module loads none of it.
  */
 
+import type { WorldStore } from "../play-seed.ts";
+
 /** One place in one file. */
 export interface Edit {
   /** From the root of the repository. */
@@ -20,8 +22,20 @@ export interface Bug extends Edit {
   readonly peers?: readonly string[];
   /** Further places: other code covers some mistakes, so they do harm only together. */
   readonly also?: readonly Edit[];
+  /** Where it shows, unless `pickWorld` says so by its files. */
+  readonly world?: WorldStore;
   /** Needs many seeds: it is hunted on demand, not with every change. */
   readonly rare?: true;
+}
+
+/**
+ * The store of the world in which the bug is hunted. What is not in the SQLite adapter is hunted on
+ * the reference model alone: beside another store, each of its own bugs would show as a difference.
+ */
+export function pickWorld(bug: Bug): WorldStore {
+  if (bug.world !== undefined) return bug.world;
+  const isOfSqlite = listEdits(bug).some(({ file }) => /^src\/adapters\/sql(ite)?\//u.test(file));
+  return isOfSqlite ? "sqlite" : "memory";
 }
 
 export function listEdits({ file, before, after, also = [] }: Bug): readonly Edit[] {

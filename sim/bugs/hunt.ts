@@ -5,8 +5,8 @@
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Bug } from "./bug.ts";
-import type { PlayerWord } from "./player.ts";
+import { type Bug, pickWorld } from "./bug.ts";
+import type { PlayerWord, SeedAsked } from "./player.ts";
 
 export interface HuntOptions {
   /** Seeds 1 to this one. */
@@ -61,6 +61,7 @@ export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<
 
 async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Promise<HuntResult> {
   const { seedsMax, seedLimitMs = SEED_LIMIT_MS } = options;
+  const store = pickWorld(bug);
   const startedAt = performance.now();
   const tell = (seeds: number | null, found: string): HuntResult => ({
     bug: bug.name,
@@ -76,9 +77,9 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
     for (let seed = 1; seed <= seedsMax; seed++) {
       try {
         player ??= await Player.start(bug.name, seedLimitMs);
-        const [problem] = await player.play(seed);
+        const [problem] = await player.play({ seed, store });
         if (problem === undefined) continue;
-        const [ours] = await clean.play(seed);
+        const [ours] = await clean.play({ seed, store });
         if (ours === undefined) return tell(seed, problem);
         unsound++;
       } catch (error) {
@@ -100,7 +101,7 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
 /** Plays the code without a bug; each seed once. */
 class CleanPlayer {
   readonly #seedLimitMs: number;
-  readonly #found = new Map<number, Promise<readonly string[]>>();
+  readonly #found = new Map<string, Promise<readonly string[]>>();
   #player: Promise<Player> | null = null;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -108,14 +109,15 @@ class CleanPlayer {
     this.#seedLimitMs = seedLimitMs;
   }
 
-  play(seed: number): Promise<readonly string[]> {
-    const known = this.#found.get(seed);
+  play(asked: SeedAsked): Promise<readonly string[]> {
+    const name = `${asked.seed} on ${asked.store}`;
+    const known = this.#found.get(name);
     if (known !== undefined) return known;
     this.#player ??= Player.start(null, this.#seedLimitMs);
     const player = this.#player;
-    const played = this.#last.then(async () => (await player).play(seed));
+    const played = this.#last.then(async () => (await player).play(asked));
     this.#last = played.catch(() => undefined);
-    this.#found.set(seed, played);
+    this.#found.set(name, played);
     return played;
   }
 
@@ -157,10 +159,10 @@ class Player {
     throw new Unfit(word.kind === "unfit" ? word.why : `it began with ${word.kind}`);
   }
 
-  async play(seed: number): Promise<readonly string[]> {
-    this.#child.send(seed);
+  async play(asked: SeedAsked): Promise<readonly string[]> {
+    this.#child.send(asked);
     const word = await this.#listen();
-    if (word.kind === "played" && word.seed === seed) return word.problems;
+    if (word.kind === "played" && word.seed === asked.seed) return word.problems;
     throw new Mishap(`it answered ${word.kind}`);
   }
 

@@ -2,8 +2,14 @@
  * A process that plays seeds for its parent, with the bug that its argument names, or with none. It
  * sends `ready` when everything is loaded, and then one answer for each seed.
  */
+import type { WorldStore } from "../play-seed.ts";
 import { applyBug } from "./apply.ts";
 import { findBug } from "./list.ts";
+
+export interface SeedAsked {
+  readonly seed: number;
+  readonly store: WorldStore;
+}
 
 export type PlayerWord =
   | { readonly kind: "ready" }
@@ -18,13 +24,13 @@ function say(word: PlayerWord): void {
 async function serve(name: string | undefined): Promise<void> {
   const listUnloaded = name === undefined ? () => [] : applyBug(findBug(name));
   // Only now: a module that is loaded before the bug is applied does not have it.
-  const { playSeed } = await import("./play.ts");
+  const { playSeed, WHOLE } = await import("./play.ts");
   const unloaded = listUnloaded();
   if (unloaded.length > 0) {
     return say({ kind: "unfit", why: `no module loads ${unloaded.join(", ")}` });
   }
-  process.on("message", (seed: number) => {
-    void playSeed(seed).then(({ problems }) => say({ kind: "played", seed, problems }));
+  process.on("message", ({ seed, store }: SeedAsked) => {
+    void playSeed(seed, WHOLE, { store }).then(({ problems }) => say({ kind: "played", seed, problems }));
   });
   say({ kind: "ready" });
 }

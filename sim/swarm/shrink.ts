@@ -2,7 +2,7 @@
  * Reduces a failure: leaves out batches, acts, happenings, faults and items while the same promise
  * stays broken. It begins with halves and goes on with smaller parts, as delta debugging does.
  */
-import { playSeed } from "../play-seed.ts";
+import { playSeed, type WorldStore } from "../play-seed.ts";
 import { type Cut, WHOLE } from "../traffic/cut.ts";
 import { drawHour } from "../traffic/draw-hour.ts";
 import { hasLimits } from "../traffic/draw-limits.ts";
@@ -20,16 +20,20 @@ export function readPromise(problem: string): string {
   return problem.split(":")[0] ?? problem;
 }
 
-export async function shrink(seed: number, promise: string): Promise<Shrunk> {
+export async function shrink(
+  seed: number,
+  promise: string,
+  store: WorldStore,
+): Promise<Shrunk> {
   const hour = drawHour(seed);
   let plays = 0;
   const breaks = async (cut: Cut): Promise<boolean> => {
     if (plays >= PLAYS_MAX) return false;
     plays++;
-    const { problems } = await playSeed(seed, cut);
+    const { problems } = await playSeed(seed, cut, { store });
     return problems.some((problem) => readPromise(problem) === promise);
   };
-  const { places } = await playSeed(seed);
+  const { places } = await playSeed(seed, WHOLE, { store });
   const whole: Cut = {
     errands: hour.errands.map(({ key }) => key),
     acts: hour.acts.map((_, number) => number),

@@ -57,8 +57,8 @@ describe("the swarm", () => {
   test("seeds that once failed do not fail again", async () => {
     const regressions = readRegressions();
     expect(regressions.length).toBeGreaterThan(0);
-    for (const { seed, cut, why } of regressions) {
-      expect((await playSeed(seed, cut)).problems, `seed ${seed}: ${why}`).toEqual([]);
+    for (const { seed, store, cut, why } of regressions) {
+      expect((await playSeed(seed, cut, { store })).problems, `seed ${seed}: ${why}`).toEqual([]);
     }
   });
 

@@ -35,7 +35,7 @@ export interface Traffic {
   readonly judged: ReadonlyMap<Judged, number>;
 }
 
-export interface TrafficOptions extends Pick<WorldOptions, "wrapStore"> {
+export interface TrafficOptions extends Pick<WorldOptions, "wrapStore" | "embedded"> {
   /** Called before the first moment of the play. */
   readonly onStage?: (stage: Stage) => void;
 }
@@ -85,7 +85,7 @@ class Play {
   /** Time of the last fault or act. */
   #calmAt: number;
 
-  constructor(plot: TrafficPlot, { wrapStore, onStage }: TrafficOptions) {
+  constructor(plot: TrafficPlot, { onStage, ...options }: TrafficOptions) {
     this.#plot = plot;
     const faults: FaultPlan = (call) => {
       if (this.#world.time.elapsedMs > plot.faultsUntilMs) return null;
@@ -93,8 +93,7 @@ class Play {
       if (fault !== null) this.#calmAt = Math.max(this.#calmAt, this.#world.time.nowMs);
       return fault;
     };
-    const wrapped = wrapStore === undefined ? {} : { wrapStore };
-    this.#world = new World({ ...plot, faults, ...wrapped });
+    this.#world = new World({ ...plot, ...options, faults });
     this.#calmAt = this.#world.time.nowMs;
     this.#errands = new Errands(this.#world, plot.errands);
     this.#operator = new OperatorPart(this.#world, plot);
@@ -191,6 +190,10 @@ class Play {
     const { time } = this.#world;
     // A history with a broken promise may never end.
     if (this.#problems.length >= PROBLEMS_MAX) return true;
+    if (this.#world.spins) {
+      say(`${this.#world.calls} calls, the last of them without end at one instant`);
+      return true;
+    }
     if (time.elapsedMs < this.#plot.lastsMs) return false;
     if (this.#isDone) return this.#world.inTransit === 0;
     const calmMs = time.nowMs - Math.max(this.#calmAt, this.#operator.actedAt);
