@@ -126,7 +126,7 @@ class Reading {
     if (block === null && said === undefined) return;
     if (block === null || said === undefined) return this.#say(`link ${seq} and its block differ`);
     const name = `${step}/${chunk}/${fence}/${said.number}`;
-    if (this.#blocks.has(name)) this.#say(`block ${name} is there twice`);
+    if (this.#blocks.has(name)) this.#say(`block ${name} is repeated`);
     this.#blocks.add(name);
     if (computeBlockRoot(Buffer.from(block.lines)) !== said.root) {
       this.#say(`block ${name} does not match its root`);

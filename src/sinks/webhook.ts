@@ -153,7 +153,7 @@ function readRetryAfter(value: string | null, nowMs: number): number | null {
 function readUrl(value: unknown, allowPrivate: boolean, problems: OptionProblems): URL | null {
   const url = URL.parse(String(value));
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    problems.add("url must be one of http or https");
+    problems.add("url must be an http or https URL");
     return null;
   }
   if (url.username !== "" || url.password !== "") {
@@ -175,7 +175,7 @@ function readHeaders(value: unknown, problems: OptionProblems): Readonly<Record<
   }
   const headers: Record<string, string> = {};
   for (const [name, text] of Object.entries(value)) {
-    if (OWN_HEADERS.test(name)) problems.add(`the header ${name} is not yours to set`);
+    if (OWN_HEADERS.test(name)) problems.add(`the header ${name} is set by the sink: remove it`);
     else if (!isHeader(name, text)) problems.add(`the header ${JSON.stringify(name)} is not valid`);
     else headers[name.toLowerCase()] = text;
   }

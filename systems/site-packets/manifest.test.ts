@@ -168,7 +168,7 @@ describe("CSV", () => {
   test.for([
     ["site,document,type,schemaVersion,url,__proto__", 'there is no field "__proto__"'],
     ["site;document;type", 'there is no field "site;document;type"; an entry has site, document'],
-    ["site,document,type,schemaVersion,url,site", "the column site is there twice"],
+    ["site,document,type,schemaVersion,url,site", "the column site is repeated"],
   ])("under the header %s is refused", async ([header, why]) => {
     expect(await refuse("m.csv", `${header}\n${row}b\n`)).toContain(`line 1: ${why}`);
   });

@@ -79,7 +79,7 @@ async function begin(
     connection.ask<Where>(WHERE, []),
   ]);
   if (there?.name !== here[0]?.name || there?.since !== here[0]?.since) {
-    throw refuse(`is a client of another database than ${connection.name}`);
+    throw refuse(`is connected to another database than ${connection.name}`);
   }
   const { rows } = await line.query({
     text: `SELECT current_setting('search_path') AS path,
@@ -90,7 +90,7 @@ async function begin(
   // At a higher isolation level, changes that a lock waited for would not be visible, and a lane's
   // turn would be decided from old data.
   if (isolation !== READ_COMMITTED)
-    throw refuse(`is at ${isolation}, and not at ${READ_COMMITTED}`);
+    throw refuse(`has the isolation level ${isolation}, not ${READ_COMMITTED}`);
   const own = `${pg.escapeIdentifier(connection.schema)}, pg_catalog`;
   await line.query({ text: SET_PATH.text, values: [own] });
   return { path, tx: connection.adopt(line, now) };
@@ -141,9 +141,9 @@ function isClient(value: unknown): value is CallersClient {
 }
 
 function refuse(fault: string): SluiceError {
-  return new SluiceError("BAD_OPTION", `the transaction of submit ${fault}`, {
+  return new SluiceError("BAD_OPTION", `the transaction given to submit ${fault}`, {
     field: "transaction",
-    hint: "Hand over your own client of pg (not its pool), connected to the store's database, after its BEGIN, and commit or roll back yourself.",
+    hint: "Pass your own pg client (not a pool), connected to the store's database, after BEGIN; commit or roll back yourself.",
   });
 }
 

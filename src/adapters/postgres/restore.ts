@@ -122,8 +122,8 @@ function noteSettings(settings: Map<number, BatchSettings["steps"]>, row: Row): 
 async function refuseUsed(client: pg.Client, name: string): Promise<void> {
   const { rowCount } = await client.query("SELECT 1 FROM batch LIMIT 1");
   if (rowCount === 0) return;
-  throw new SluiceError("STORE_NOT_EMPTY", `${name} holds batches already`, {
-    hint: "Copy into a schema of its own: ?schema=<name> in the address.",
+  throw new SluiceError("STORE_NOT_EMPTY", `${name} already contains batches`, {
+    hint: "Copy into a new schema: add ?schema=<name> to the address.",
   });
 }
 

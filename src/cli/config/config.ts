@@ -264,7 +264,7 @@ function checkRedact(given: GivenValue | undefined): string[] {
   return short === 0
     ? []
     : [
-        `redact ${place} has texts of less than ${SECRET_CHARS_MIN} characters, which ordinary words hold, too`,
+        `redact ${place} has texts shorter than ${SECRET_CHARS_MIN} characters, which may be part of ordinary words`,
       ];
 }
 

@@ -29,7 +29,9 @@ export function checkConsume(given: GivenValue | undefined): string[] {
         return [`${name} must be a jsonlSink, a webhookSink, a commandSink or a fileSink`];
       }
       const isGood = isTopicName(topic) && isTopicName(group);
-      return isGood ? [] : [`${name} must have names of letters, digits or signs of . _ -`];
+      return isGood
+        ? []
+        : [`${name} must have names of letters, digits, dots, underscores or dashes`];
     });
   });
 }

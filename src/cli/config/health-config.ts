@@ -31,7 +31,7 @@ interface Rule {
 const RULES: Readonly<Record<string, Rule>> = {
   healthPort: {
     fits: (value) => value === OFF || isWithin(value, 0, PORT_MAX),
-    words: `must be a port from 0 to ${PORT_MAX} (0 takes any that is free), or ${OFF}`,
+    words: `must be a port from 0 to ${PORT_MAX} (0: any free port), or ${OFF}`,
   },
   healthHost: {
     fits: (value) => typeof value === "string" && value !== "",

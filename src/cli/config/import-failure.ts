@@ -36,14 +36,10 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
   const at = place === null ? showPath(file) : showPlace(place);
   const { message } = describeError(error);
   const said = isSluiceError(error) ? `${error.code}: ${message}` : message;
-  return new SluiceError(
-    "IMPORT_FAILED",
-    `the ${role} threw while it was loaded, in ${at}: ${said}`,
-    {
-      hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
-      cause: error,
-    },
-  );
+  return new SluiceError("IMPORT_FAILED", `loading the ${role} failed at ${at}: ${said}`, {
+    hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
+    cause: error,
+  });
 }
 
 function describeSyntax(error: SyntaxError, code: string, file: string): SluiceError {
@@ -53,18 +49,18 @@ function describeSyntax(error: SyntaxError, code: string, file: string): SluiceE
     new SluiceError("IMPORT_FAILED", message, { hint, cause: error });
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
     return say(
-      `${at}: ${error.message}: Node only takes types away and compiles nothing`,
+      `${at}: ${error.message}: Node only strips types, and compiles nothing`,
       "Write it without enum, namespace and parameter properties; `erasableSyntaxOnly` in tsconfig.json finds them all.",
     );
   }
   if (/does not provide an export named/.test(error.message)) {
     const hint =
-      "Check the name. If it is a type, import it with `import type`: types are gone when Node runs the file.";
+      "Check the name. If it is a type, import it with `import type`: Node removes types before it runs the file.";
     return say(`${at}: ${error.message}`, hint);
   }
   if (/import statement outside a module|Unexpected token 'export'/.test(error.message)) {
     const hint =
-      'Set "type": "module" in the nearest package.json, or give the file the ending .mts (or .mjs).';
+      'Set "type": "module" in the nearest package.json, or give the file the extension .mts (or .mjs).';
     return say(`${at}: ${error.message}: its package is CommonJS`, hint);
   }
   return say(`${at}: ${error.message}`, "Fix that line.");
@@ -98,7 +94,7 @@ function adviseMissing(path: string): string {
   const stem = path.slice(0, path.length - extname(path).length);
   const written = [`${path}.ts`, `${stem}.ts`, `${stem}.mts`].find((other) => existsSync(other));
   if (written !== undefined) {
-    return `Node runs the file as it is written: import it as ${basename(written)}, with that ending.`;
+    return `Node does not rewrite imports: import it as ${basename(written)}, with that extension.`;
   }
   let names: string[] = [];
   try {

@@ -46,7 +46,7 @@ function checkFile(file: string, role: FileRole): void {
     throw say(`${shown} is a folder, not a ${role} file`, hint);
   }
   if (!stats.isFile()) {
-    throw say(`${shown} is not a plain file`, `Name a ${role} file.`);
+    throw say(`${shown} is not a regular file`, `Name a ${role} file.`);
   }
   if (!ENDINGS.includes(extname(file))) {
     const hint = `A ${role} is TypeScript or JavaScript: its name ends in ${ENDINGS.join(", ")}.`;
@@ -78,7 +78,7 @@ function statFile(file: string, role: FileRole): Stats {
     }
     const meant = askDidYouMean(findSimilar(basename(file), listScripts(dirname(file))));
     throw new SluiceError("FILE_MISSING", `there is no ${role} file ${shown}`, {
-      hint: meant || "Check the path. `sluice init` writes a pipeline to begin with.",
+      hint: meant || "Check the path. `sluice init` creates a starter pipeline.",
       cause,
     });
   }
@@ -107,5 +107,5 @@ function adviseDefault(exported: Namespace, role: FileRole): string {
     (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default",
   );
   if (named !== undefined) return `If ${named} is the pipeline, add: export default ${named};`;
-  return "Write: export default definePipeline({ ... }). `sluice init` writes one to begin with.";
+  return "Write: export default definePipeline({ ... }). `sluice init` creates a starter pipeline.";
 }

@@ -21,7 +21,9 @@ export function checkNotify(given: GivenValue | undefined): string[] {
     }
     return isGoodName(name, sink)
       ? []
-      : [`notify.${name} ${place} must have a name of letters, digits or signs of . _ : @ / -`];
+      : [
+          `notify.${name} ${place} must have a name of letters, digits or the characters . _ : @ / -`,
+        ];
   });
 }
 

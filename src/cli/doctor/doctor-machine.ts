@@ -38,7 +38,7 @@ function checkSqlite(): Check {
   const db = new DatabaseSync(":memory:");
   try {
     const row = db.prepare("SELECT sqlite_version() AS version").get() as { version: string };
-    return good("sqlite", `${row.version} (Node brings it)`);
+    return good("sqlite", `${row.version} (part of Node)`);
   } finally {
     db.close();
   }
@@ -61,7 +61,7 @@ async function checkClocks(clock: Clock): Promise<Check> {
     return warn(
       "clock",
       `the wall clock moved ${Math.round(driftMs)} ms against the monotonic one in ${CLOCK_LOOK_MS} ms`,
-      "Leases do not mind; times in records do. Is a time service correcting it just now?",
+      "This affects times in records, but no leases. Check whether a time service is correcting the clock now.",
     );
   }
   return good("clock", `${now}, wall and monotonic clock agree`);

@@ -15,15 +15,15 @@ export const ENDING_PROOF = "proofs/ending.json";
 const EVIDENCE_FILES: EvidenceFiles = [
   ["report.html", "this evidence for people: open it in a browser"],
   ["plan.json", "the batch: what was asked for, its steps and counts"],
-  ["outcomes.csv", "what became of each item of each step"],
+  ["outcomes.csv", "the outcome of each item of each step"],
   ["failures.jsonl", "items that gave up, each with its cause"],
-  ["attempts.jsonl", "attempts that failed and were repeated, where a ledger of items is kept"],
+  ["attempts.jsonl", "attempts that failed and were retried, where a ledger of items is kept"],
   ["acts.jsonl", "what operators did, who and why"],
   ["ledger.jsonl", "the ledger: all records, chained, with their signatures"],
   ["signed-heads.jsonl", "what was signed, and by which key"],
   ["keys.jsonl", "how each key was introduced"],
   [ENDING_PROOF, "a proof of the ending alone"],
-  ["verdict.json", "what a verification said when this was packed"],
+  ["verdict.json", "the result of the verification when this was packed"],
 ];
 
 /** What is in the archive. */
@@ -62,7 +62,7 @@ export function renderReport(facts: ReportFacts): string {
   const { failed } = view;
   const isBroken = verdict.kind === "broken";
   const rest = isBroken
-    ? "<p>The ledger is broken here. <code>ledger.jsonl</code> has what follows, as it was found: nothing vouches for it.</p>"
+    ? "<p>The ledger is broken here. <code>ledger.jsonl</code> has what follows, as it was found: nothing proves it.</p>"
     : "";
   const more =
     failed > letters.length

@@ -22,7 +22,7 @@ export function addYesFlag(command: Command): Command {
 
 export function readActOptions({ by, why }: ActFlags): ActOptions {
   if (by !== undefined && by.trim() === "") {
-    throw new SluiceError("USAGE", "--by is empty", { hint: "Say who does it, or leave it out." });
+    throw new SluiceError("USAGE", "--by is empty", { hint: "Give a name, or leave out --by." });
   }
   return { ...(by === undefined ? {} : { by }), ...(why === undefined ? {} : { why }) };
 }

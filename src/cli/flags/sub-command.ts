@@ -28,6 +28,6 @@ export function refuseExcess(command: Command): void {
   const first = command.args[0] ?? word;
   const meant = askDidYouMean(findSimilar(first, names));
   throw new SluiceError("USAGE", `unknown command '${command.name()} ${first}'`, {
-    hint: meant || `\`sluice ${command.name()} --help\` lists what there is.`,
+    hint: meant || `\`sluice ${command.name()} --help\` lists the commands.`,
   });
 }

@@ -24,7 +24,9 @@ export function checkTarget(id: string | undefined, { lane, pipeline }: TargetFl
   if (given === 1) return;
   throw new SluiceError(
     "USAGE",
-    given === 0 ? "which batch, lane or pipeline?" : "a batch and a lane or pipeline at once",
+    given === 0
+      ? "no batch, lane or pipeline was given"
+      : "more than one of batch, lane and pipeline was given",
     { hint: "Give one of <batch>, --lane <name> and --pipeline <name>." },
   );
 }

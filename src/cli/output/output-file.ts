@@ -77,7 +77,7 @@ export function describeFailure(path: string, cause: unknown): SluiceError {
   if (cause instanceof SluiceError) return cause;
   const { code } = cause as NodeJS.ErrnoException;
   if (code === "EEXIST") {
-    return new SluiceError("FILE_EXISTS", `${path} exists already`, {
+    return new SluiceError("FILE_EXISTS", `${path} already exists`, {
       hint: "Choose another name, or remove that file first.",
       cause,
     });

@@ -133,7 +133,7 @@ export class PlanCheck {
       ensure(drive === this.drive, `it ended in drive ${show(drive)}, not in ${this.drive}`);
       ensure(this.ended === null, "it ended twice and was not reopened between");
       const isState = (ENDED_STATES as readonly unknown[]).includes(state);
-      ensure(isState, "its ending has no known name");
+      ensure(isState, "its ending has an unknown state");
       this.#endBatch(state as string, readCounts(counts));
       this.ended = state as string;
     },
@@ -164,7 +164,7 @@ export class PlanCheck {
     ensure(state !== "succeeded" || failed === 0, `it succeeded with ${failed} failures`);
     ensure(
       state !== "completed_with_errors" || failed > 0,
-      "it completed with errors, of which it counts none",
+      "it completed with errors, but counts no failures",
     );
     ensure(!wentThrough || cancelled === 0, `it went to its end, and ${cancelled} were cancelled`);
     this.#comparePlans(counts, wentThrough);
@@ -239,7 +239,7 @@ function readCount(value: unknown, name: string): number {
 }
 
 function readCounts(value: unknown): Counts {
-  ensure(isJsonObject(value) && hasMembers(value, COUNTS), "its counts are not as they should be");
+  ensure(isJsonObject(value) && hasMembers(value, COUNTS), "its counts are malformed");
   for (const name of COUNTS) readCount(value[name], name);
   const counts = value as unknown as Counts;
   ensure(isConserved(counts), "its counts do not add up");

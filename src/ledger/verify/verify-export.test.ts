@@ -124,7 +124,7 @@ describe("an untouched export", () => {
     expect(verdict).toMatchObject({ kind: "intact", signedTo: 5, records: 11 });
     expect(isConclusive(verdict)).toBe(false);
     expect(describeVerdict(verdict)[0]).toMatch(
-      /^intact, but signed only up to record 5, and what follows could be anybody's: /,
+      /^intact, but signed only up to record 5; anyone could have written what follows: /,
     );
   });
 
@@ -137,7 +137,7 @@ describe("an untouched export", () => {
     const verdict = await verify(running);
     expect(verdict).toMatchObject({ kind: "intact", ended: null });
     expect(isConclusive(verdict)).toBe(false);
-    expect(describeVerdict(verdict).at(-1)).toBe("the batch has not ended in it");
+    expect(describeVerdict(verdict).at(-1)).toBe("the export is from before the batch's end");
   });
 
   test("without signed heads is signed by no key", async () => {
@@ -404,7 +404,7 @@ describe("completeness", () => {
     });
     expect(await verify(far)).toMatchObject({
       kind: "broken",
-      why: "it says about items what no record can",
+      why: "it says something impossible about items",
     });
   });
 

@@ -42,7 +42,7 @@ export class StatementBuffer {
 }
 
 function writeStatement(sql: unknown, values: unknown): ItemStatement {
-  if (typeof sql !== "string") throw refuse(`sql of commitWithmust be text, not a ${typeof sql}`);
+  if (typeof sql !== "string") throw refuse(`sql of commitWith must be text, not a ${typeof sql}`);
   const fault = describeBadStatement(sql);
   if (fault !== null) throw refuse(`sql of commitWith ${fault}`);
   if (!Array.isArray(values)) throw refuse("values of commitWith must be a list");
@@ -61,7 +61,7 @@ function writeValue(value: unknown, at: number): SqlValue {
       return value;
     case "number":
       if (Number.isFinite(value)) return value;
-      throw refuse(`values[${at}] of commitWith is ${value}, which databases differ about`);
+      throw refuse(`values[${at}] of commitWith is ${value}, which databases treat differently`);
     case "object":
       if (value === null) return null;
       if (value instanceof Uint8Array) return new Uint8Array(value);

@@ -54,7 +54,7 @@ export class StallGuard {
       this.#cancel = this.#lookAfter(leftMs > 0 ? leftMs : this.#limitMs);
       if (leftMs > 0) return;
       this.#giveUp?.(
-        new TransientError(`the source gave nothing within ${this.#limitMs} ms`, {
+        new TransientError(`the source returned nothing within ${this.#limitMs} ms`, {
           code: "TIME_LIMIT",
         }),
       );

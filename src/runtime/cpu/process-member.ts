@@ -94,7 +94,7 @@ export class ProcessMember implements Member {
 
   run(request: CpuRequest): Promise<CpuAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-    if (this.#isGone) return Promise.reject(new MemberDeath("had ended before"));
+    if (this.#isGone) return Promise.reject(new MemberDeath("had already exited"));
     const id = ++this.#lastId;
     this.#asked = { id, resolve, reject };
     const asking: ToMember = { id, request };
@@ -122,7 +122,7 @@ export class ProcessMember implements Member {
     const ended = new AbortController();
     void this.gone.then(() => ended.abort());
     await sleep(this.#clock, END_MS_MAX, ended.signal);
-    if (!this.#isGone) this.kill("would not end");
+    if (!this.#isGone) this.kill("did not exit");
     await this.gone;
   }
 

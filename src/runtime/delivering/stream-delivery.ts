@@ -237,11 +237,11 @@ export class StreamDelivery {
     const { kind, name } = this.#reader;
     const undelivered = { reader: name, position, event, batch, type, attempts, code, message };
     await store.keepUndelivered(undelivered, left);
-    const tries = attempts === 1 ? "once" : `${attempts} times`;
+    const tries = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
     log({
       level: "error",
       event: "delivery.given_up",
-      message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as undelivered (${code})`,
+      message: `${kind} ${name} gave up on ${event} (${type}) after ${tries}: it is now undelivered (${code})`,
     });
   }
 }

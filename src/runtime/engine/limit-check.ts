@@ -20,7 +20,7 @@ export async function checkLimit(
   if (problem !== null) {
     const question = askDidYouMean(findSimilar(request.kind, LIMIT_KINDS));
     const isKnown = LIMIT_KINDS.includes(request.kind);
-    throw new SluiceError("BAD_OPTION", `no limit: ${problem}`, {
+    throw new SluiceError("BAD_OPTION", `the limit is not valid: ${problem}`, {
       field: "limit",
       hint: isKnown || question === "" ? "`sluice limits --help` shows examples." : question,
     });

@@ -27,7 +27,7 @@ const RUN_MS_MAX = 366 * 86_400_000;
 const tenant: z.ZodType<(lane: string) => string> = z
   .any()
   .refine((value) => typeof value === "function", {
-    message: "must be a function that answers the tenant of a lane",
+    message: "must be a function that returns the tenant of a lane",
   });
 
 const weight: z.ZodType<number> = z

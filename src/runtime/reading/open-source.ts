@@ -78,7 +78,7 @@ function unknownStep(step: Step, name: string | undefined, names: readonly strin
   const question = name === undefined ? "" : askDidYouMean(findSimilar(name, before));
   return new SluiceError(
     "NOT_FOUND",
-    `the step ${step.name} asks for the results of ${name ?? "the step before"}, which is not a step before it`,
+    `the step ${step.name} uses the results of ${name ?? "the step before"}, which is not a step before it`,
     {
       kind: "step",
       hint: question === "" ? `Steps before it: ${before.join(", ") || "none"}.` : question,

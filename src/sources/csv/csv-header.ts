@@ -133,7 +133,7 @@ export function nameColumns(
   if (unknown.length > 0) {
     throw refuseHeader(
       path,
-      `has no column ${list(unknown)}, which the option columns names`,
+      `has no column ${list(unknown)}, which the option columns lists`,
       `It has ${list(cells)}. Correct the option, or the delimiter (now ${JSON.stringify(rules.delimiter)}).`,
     );
   }

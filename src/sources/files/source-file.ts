@@ -122,18 +122,18 @@ export function describeFileError(path: string, cause: unknown): SluiceError {
       return new SluiceError("SOURCE_MISSING", `${path} does not exist`, {
         hint: isAbsolute(path)
           ? "Check the path."
-          : `Check the path. It was looked up from ${process.cwd()}; an absolute path is the same wherever a worker runs.`,
+          : `Check the path. It is relative to ${process.cwd()}; an absolute path is the same for every worker.`,
         cause,
       });
     case "EACCES":
     case "EPERM":
-      return new SluiceError("SOURCE_UNREADABLE", `${path} may not be read by this process`, {
+      return new SluiceError("SOURCE_UNREADABLE", `this process may not read ${path}`, {
         hint: "Give the user that runs Sluice the right to read it, and to enter its folders.",
         cause,
       });
     default:
       return new SluiceError("SOURCE_UNREADABLE", `${path} cannot be read: ${code}`, {
-        hint: "See the cause for what the system said.",
+        hint: "See the cause for the system's error.",
         retryable: RETRYABLE_CODES.has(code),
         cause,
       });

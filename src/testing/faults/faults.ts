@@ -97,7 +97,7 @@ function makeFault(
     throw badFault(name, `${show(given)} is not a fault point`, askDidYouMean(meant) || known);
   }
   if (!Number.isInteger(nth) || nth < 1) {
-    throw badFault(name, "the number must be a whole number from 1 on: 1 is the first");
+    throw badFault(name, "the number must be a whole number, 1 or more: 1 is the first");
   }
   const { process = null, ...rest } = target;
   if (Object.keys(rest).length > 0 || (process !== null && typeof process !== "string")) {

@@ -230,7 +230,7 @@ function describeEnding({ state, counts }: EndedBatch): string {
 }
 
 function describeUnmet(fault: Fault): SluiceError {
-  return new SluiceError("FAULT_NOT_REACHED", `the run never came to ${describeFault(fault)}`, {
-    hint: "Is it the same pipeline, input and seed?",
+  return new SluiceError("FAULT_NOT_REACHED", `the run never reached ${describeFault(fault)}`, {
+    hint: "Check that the pipeline, the input and the seed are the same.",
   });
 }

@@ -16,7 +16,7 @@ const PAGE = 1_000;
 /** The broken promises, as text; none in the normal case. */
 export async function findBrokenPromises(store: Store, id: string): Promise<string[]> {
   const batch = await store.getBatch(id);
-  if (batch === null) return [`batch ${id} has vanished`];
+  if (batch === null) return [`batch ${id} no longer exists`];
   const chain = await readChain(store, id);
   return [
     ...checkCounts(batch),

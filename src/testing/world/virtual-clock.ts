@@ -124,7 +124,7 @@ export class VirtualTime {
     this.#firedNow = dueAt > this.#nowMs ? 0 : this.#firedNow + 1;
     this.#nowMs = dueAt;
     if (this.#firedNow > TIMERS_PER_INSTANT_MAX) {
-      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: something spins`);
+      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: a loop never ends`);
     }
   }
 }

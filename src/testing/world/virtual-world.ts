@@ -289,7 +289,7 @@ export class VirtualWorld implements World {
     const last = this.history.slice(-5).map((line) => `\n  ${line}`);
     return new SluiceError(
       "WORLD_STUCK",
-      `${what}, and what the test waits for has not come. The last that happened:${last.join("")}`,
+      `${what}, and what the test waits for has not happened. The last events:${last.join("")}`,
       {
         hint: "Wrap what waits for something real in world.real(...), give a handler that hangs a time limit, or raise virtualMsMax.",
       },

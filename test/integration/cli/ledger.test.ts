@@ -98,7 +98,7 @@ describe("an export", () => {
     expect(await work.run(...verify)).toMatchObject({ code: 0 });
   });
 
-  test("is intact without a key named, but nothing vouches for it", async () => {
+  test("is intact without a trusted key, but not proven", async () => {
     const name = await exportIt();
     const { code, stdout } = await work.run("ledger", "verify", name);
     expect(code).toBe(0);
@@ -289,11 +289,11 @@ describe("bad input", () => {
     const run = ["run", "pipeline.ts", "--input", "items.jsonl"];
     const ran = await work.run(...run);
     expect(ran.code).toBe(3);
-    expect(ran.stderr).toContain("others may use the key");
+    expect(ran.stderr).toContain("other users can access the key");
     const env = { SLUICE_LEDGER_KEY: ".sluice/ledger.key" };
     const { code, stderr } = await work.start(run, { env }).ended;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/error LEDGER_KEY_FILE: others may use the key .*mode is /);
+    expect(stderr).toMatch(/error LEDGER_KEY_FILE: other users can access the key .*mode is /);
   }, 60_000);
 
   test("signing off creates no key and leaves exports unsigned", async () => {

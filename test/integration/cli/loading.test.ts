@@ -83,7 +83,7 @@ const cases: Case[] = [
       "part.ts": 'export function fail() {\n  throw new Error("no credentials");\n}\n',
     },
     error:
-      /^error IMPORT_FAILED: the pipeline threw while it was loaded, in part\.ts, line 2, column 9: no credentials$/m,
+      /^error IMPORT_FAILED: loading the pipeline failed at part\.ts, line 2, column 9: no credentials$/m,
     hint: /Fix that line/,
   },
   {

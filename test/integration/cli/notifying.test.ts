@@ -157,7 +157,7 @@ describe("undelivered events", () => {
     expect(limited.stderr).toContain("there are more");
   });
 
-  test("retry delivers an event and drops it, or keeps it and says why", async () => {
+  test("retry delivers an event and drops it, or leaves it undelivered and says why", async () => {
     let isDown = true;
     const server = await serve((hit, response) =>
       isDown ? status(404)(hit, response) : ok(hit, response),

@@ -238,7 +238,7 @@ test("timers of a pipeline do not keep the command alive", async () => {
   expect(code).toBe(0);
 });
 
-test("with --json an error is one JSON object on stdout, too", async () => {
+test("with --json an error is one JSON object on stdout", async () => {
   const { code, view } = await work.runJson<{ error: object }>("run", "nowhere.ts", "--input", "x");
   expect(code).toBe(2);
   expect(view).toEqual({

@@ -213,8 +213,11 @@ export class Connection {
       if (fate === "unknowable" || clock.monotonicMs() >= giveUpAt) {
         throw new SluiceError(
           "STORE_UNREACHABLE",
-          `the server ${this.name} broke off in the middle of a commit and cannot be asked whether it took place`,
-          { hint: "Check before you repeat it: it may have been done.", retryable: true },
+          `the connection to ${this.name} broke during a commit, and the server cannot tell whether it was committed`,
+          {
+            hint: "Check the result before you retry: it may have been committed.",
+            retryable: true,
+          },
         );
       }
       await sleep(clock, FATE_EVERY_MS);
@@ -298,7 +301,7 @@ export class Connection {
   async #connect(): Promise<pg.PoolClient> {
     if (this.#closed) {
       throw new SluiceError("STOPPED", `the connection to ${this.name} has been closed`, {
-        hint: "Do this before the engine closes.",
+        hint: "Do this before you close the engine.",
       });
     }
     try {

@@ -135,15 +135,15 @@ function translateRefusal(
     case SQLSTATE.readOnly:
       return say(
         "STORE_READ_ONLY",
-        `the server ${name} is read-only, as a standby is`,
-        "Point the store at the primary. After a failover that comes by itself once its name leads there.",
+        `the server ${name} is read-only; it may be a standby`,
+        "Point the store at the primary. After a failover workers continue as soon as the server's name resolves to the new primary.",
         true,
       );
     case SQLSTATE.diskFull:
       return say(
         "STORE_FULL",
         `the disk of the server ${name} is full`,
-        "Free some space on the server: what was under way goes on then.",
+        "Free some space on the server; running work then continues.",
         true,
       );
     case SQLSTATE.noSuchDatabase:
@@ -155,14 +155,14 @@ function translateRefusal(
     case SQLSTATE.privilege:
       return say(
         "STORE_FORBIDDEN",
-        `the server ${name} refuses: ${detail}`,
+        `the server ${name} denies permission: ${detail}`,
         "Give the role the rights that docs/operating/postgres.md lists, or run `sluice migrate` as a role that has them.",
       );
     case SQLSTATE.undefinedTable:
     case SQLSTATE.undefinedColumn:
       return say(
         "STORE_MISSING",
-        `the schema at ${name} is not there, or not this version's: ${detail}`,
+        `the schema at ${name} is missing or has another version: ${detail}`,
         "Run `sluice migrate` against it, or correct the schema in the store's address.",
       );
     default:
@@ -183,7 +183,7 @@ export function translateError(error: unknown, name: string): unknown {
   if (isContention(error)) {
     return say(
       "STORE_BUSY",
-      `the database ${name} had too many transactions on the same rows: ${detail}`,
+      `too many transactions conflicted in the database ${name}: ${detail}`,
       "Try again. Nothing was lost.",
       true,
     );
@@ -193,22 +193,22 @@ export function translateError(error: unknown, name: string): unknown {
   if (code.startsWith(SQLSTATE.invalidPassword)) {
     return say(
       "STORE_FORBIDDEN",
-      `the server ${name} refuses this user: ${detail}`,
+      `the server ${name} rejects this user: ${detail}`,
       "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
     );
   }
   if (isUntrusted(detail) || (!isBroken(error) && /SSL/i.test(detail))) {
     return say(
       "STORE_UNTRUSTED",
-      `the server ${name} could not prove its identity: ${detail}`,
-      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
+      `the TLS certificate of the server ${name} could not be verified: ${detail}`,
+      "Give the certificate of its authority (CA) with sslrootcert=<file> in the store's address. Use sslmode=no-verify or sslmode=disable only on a network that you trust.",
     );
   }
   if (isBroken(error) || code.startsWith(SQLSTATE.insufficientResources)) {
     return say(
       "STORE_UNREACHABLE",
       `the server ${name} cannot be reached: ${detail}`,
-      "Check that it runs, its address and port, and its max_connections. Workers go on by themselves once it is back.",
+      "Check that it runs, its address and port, and its max_connections. Workers reconnect when it is back.",
       true,
     );
   }

@@ -110,14 +110,14 @@ export function translateError(error: unknown, path: string): unknown {
       return say(
         "STORE_FULL",
         `the disk that holds ${path} is full`,
-        "Free some space and run the same command again: it goes on where it stopped.",
+        "Free some space and run the same command again: it continues where it stopped.",
         true,
       );
     case SQLITE.ioError:
       return say(
         "STORE_IO_ERROR",
         `reading or writing ${path} failed: ${(error as Error).message}`,
-        "Check the disk and its free space. Run the same command again once it is well.",
+        "Check the disk and its free space, then run the same command again.",
       );
     case SQLITE.cannotOpen:
       return say(
@@ -137,7 +137,7 @@ export function translateError(error: unknown, path: string): unknown {
         ? say(
             "STOPPED",
             `the database ${path} has been closed`,
-            "Do this before the engine closes.",
+            "Do this before you close the engine.",
           )
         : error;
   }

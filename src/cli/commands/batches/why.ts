@@ -43,7 +43,7 @@ function why(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
     }
     for (const line of renderWhy(view, cli.out)) cli.out.line(line);
     if (answer.chunks.length >= CHUNKS_MAX) {
-      cli.err.line(`only the first ${countNoun(CHUNKS_MAX, "chunk")} were looked at`);
+      cli.err.line(`only the first ${countNoun(CHUNKS_MAX, "chunk")} were checked`);
     }
     return EXIT.ok;
   });

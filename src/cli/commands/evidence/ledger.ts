@@ -24,7 +24,7 @@ export function addLedgerCommand(program: Command, cli: Cli): void {
     .allowExcessArguments()
     .action(() => {
       refuseExcess(command);
-      throw new SluiceError("USAGE", "which ledger command?", {
+      throw new SluiceError("USAGE", "no ledger command was given", {
         hint: "`sluice ledger --help` lists them.",
       });
     });

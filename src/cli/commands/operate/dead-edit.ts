@@ -107,7 +107,7 @@ function parsePayload(text: string, place: string): unknown {
   } catch (cause) {
     throw new SluiceError("BAD_OPTION", `${place} is not JSON: ${(cause as Error).message}`, {
       field: "payload",
-      hint: `Quote it for the shell, for example: --set '{"site": 12}'. The dead letter is as it was.`,
+      hint: `Quote it for the shell, for example: --set '{"site": 12}'. The dead letter is unchanged.`,
       cause,
     });
   }
@@ -129,7 +129,7 @@ async function editByHand(cli: Cli, look: StoreLook, place: Place): Promise<unkn
   const before = `${JSON.stringify(payload, null, 2)}\n`;
   const after = editText(before, `${place.batch.id}-${place.item}.json`, cli.env);
   if (after !== before) return parsePayload(after, "the edited text");
-  throw new SluiceError("DECLINED", "nothing was changed: the text is as it was", {
+  throw new SluiceError("DECLINED", "nothing was changed: the text is the same", {
     hint: "Change it in the editor and save it.",
   });
 }

@@ -75,7 +75,7 @@ function addShowCommand(parent: Command, cli: Cli): void {
 }
 
 function addPolicyCommand(parent: Command, cli: Cli): void {
-  const policies = new Argument("<policy>", "what the lane does then")
+  const policies = new Argument("<policy>", "what the lane does with a stuck batch")
     .choices(LANE_POLICIES)
     // The operator knows what was meant, which a list of choices does not.
     .argParser((value) => value);
@@ -198,7 +198,7 @@ const DEEDS: { readonly [Policy in LanePolicy]: string } = {
 async function move(cli: Cli, id: string, flags: MoveFlags): Promise<number> {
   const { front, back, before } = flags;
   if (front === undefined && back === undefined && before === undefined) {
-    throw new SluiceError("USAGE", "where to?", {
+    throw new SluiceError("USAGE", "no position was given", {
       hint: "Give one of --front, --back and --before <batch>.",
     });
   }

@@ -115,7 +115,7 @@ async function open(cli: Cli, name: KeyName, flags: CommonFlags): Promise<number
 
 function checkRate({ rate }: KeyName): void {
   if (rate.trim() !== "") return;
-  throw new SluiceError("USAGE", "which rate?", {
+  throw new SluiceError("USAGE", "no rate name was given", {
     hint: "A rate has the name of its pipeline, unless the rate names another one.",
   });
 }

@@ -245,7 +245,7 @@ async function findTopic(store: Store, name: string): Promise<TopicView> {
   const names = all.map(({ topic }) => topic);
   throw new SluiceError("NOT_FOUND", `this store has no topic ${name}`, {
     kind: "topic",
-    hint: askDidYouMean(findSimilar(name, names)) || "`sluice topics` lists those that there are.",
+    hint: askDidYouMean(findSimilar(name, names)) || "`sluice topics` lists all topics.",
   });
 }
 

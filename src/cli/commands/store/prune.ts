@@ -39,8 +39,8 @@ export function addPruneCommand(program: Command, cli: Cli): void {
     .description(
       "Delete what a redrive would need from batches that ended long ago, with --keep-evidence whole " +
         "batches, and messages that all groups have acknowledged. A pipeline's own ages take precedence, " +
-        "unless you name a batch. Never touches an unfinished batch, nor one that a subscriber has not " +
-        "been told of. Asks for confirmation.",
+        "unless you name a batch. Never touches an unfinished batch, nor one with events that a subscriber " +
+        "has not received. Asks for confirmation.",
     )
     .argument("[batch]", `only this batch, if it is old enough: ${ABOUT_BATCH}`)
     .option("--keep <duration>", "how long ended batches can be redriven (default: keepMs, 30d)")
@@ -154,7 +154,7 @@ function printResult(
     out.line(`${verb}: ${nameMessages(messages)} that all groups have acknowledged`);
   if (owed > 0) {
     out.line(
-      `owed: ${nameBatches(owed)} old enough to go, but a subscriber has not been told of them`,
+      `kept: ${nameBatches(owed)} old enough, but with events that a subscriber has not received`,
     );
   }
 }
