@@ -69,7 +69,7 @@ export function reportCrash(error: unknown): void {
   const screen = errScreen ?? new Screen(process.stderr, process.env, true);
   const crash = new SluiceError(
     "CRASHED",
-    `error outside of any handler: ${viewError(error).message}`,
+    `uncaught error outside of any handler: ${viewError(error).message}`,
     {
       hint: "A callback or an unawaited promise failed. The batch is kept: run the same command to resume it.",
       cause: error,

@@ -145,8 +145,8 @@ class CommandSink implements Sink {
   #judge(code: number | null, killedBy: string | null, stderr: TextTail): Error | null {
     if (code === 0) return null;
     const how = killedBy === null ? `exited with ${code}` : `was ended by ${killedBy}`;
-    const said = stderr.read();
-    return new TransientError(`${this.target} ${how}${said === "" ? "" : `: ${said}`}`, {
+    const errorText = stderr.read();
+    return new TransientError(`${this.target} ${how}${errorText === "" ? "" : `: ${errorText}`}`, {
       code: "COMMAND_FAILED",
     });
   }

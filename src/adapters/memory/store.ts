@@ -241,7 +241,7 @@ function composeWorking(parts: Parts): WorkerStore {
     sweep: (policy) =>
       act(() => {
         buckets.forgetIdle();
-        topics.tellUnsent();
+        topics.writeUnsent();
         return sweeping.sweep(policy);
       }),
   };

@@ -342,7 +342,7 @@ function composeWorking(parts: Parts): WorkerStore {
       (await read(() => sweeping.hasWork(policy) || buckets.hasIdle() || topics.hasUnsent()))
         ? write(() => {
             buckets.forgetIdle();
-            topics.tellUnsent();
+            topics.writeUnsent();
             return sweeping.sweep(policy);
           })
         : { lostLeases: 0, tended: 0, ended: [] },

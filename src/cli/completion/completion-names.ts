@@ -1,7 +1,7 @@
-/** What completion scripts offer: names from the store, and the names of commands. */
+/** The suggestions of completion scripts: names from the store, and names of commands. */
 import type { CommandFacts } from "./command-tree.ts";
 
-/** Fields of the newest batches, one a line; silent where there is no store. */
+/** Fields of the newest batches, one per line; prints nothing if there is no store. */
 const listField = (pattern: string): string =>
   `sluice list --json --limit 100 2>/dev/null | sed -n 's/^${pattern}".*/\\1/p' | sort -u`;
 const FIELD = '\\([^"]*\\)';

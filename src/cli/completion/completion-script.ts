@@ -1,8 +1,8 @@
 /**
  * Completion scripts for three shells, from the tree of commands. Names come from the store.
  *
- * By hand: the libraries (`@bomb.sh/tab`, `omelette`) start the command at every press of the Tab key.
- * These scripts start it only for names in the store.
+ * Written by hand: the libraries (`@bomb.sh/tab`, `omelette`) start the command at every press of
+ * the Tab key. These scripts start it only for names in the store.
  */
 import { unreachable } from "../../core/base/invariant.ts";
 import type { CommandFacts, OptionFacts, ValueFacts } from "./command-tree.ts";

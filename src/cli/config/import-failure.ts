@@ -1,4 +1,4 @@
-/** Why a user's file could not be imported, in words that name the place and the remedy. */
+/** Explains why a user's file could not be imported, with the place and the remedy. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
@@ -8,7 +8,7 @@ import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { isSluiceError } from "../../views/error.ts";
 import { showPath } from "../output/show-path.ts";
 
-/** What a file is for, in messages. */
+/** The purpose of a file, for messages. */
 export type FileRole = "pipeline" | "configuration";
 
 interface Place {
@@ -17,7 +17,7 @@ interface Place {
   readonly column: number | null;
 }
 
-/** Codes of a definition itself: they say enough, and only their place is added. */
+/** Codes of definition errors: their messages are complete, so only the place is added. */
 const OWN_CODES: ReadonlySet<string> = new Set(["BAD_PIPELINE", "BAD_OPTION"]);
 
 export function describeImportFailure(error: unknown, file: string, role: FileRole): SluiceError {
@@ -35,8 +35,8 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
   const place = findFrame(error);
   const at = place === null ? showPath(file) : showPlace(place);
   const { message } = describeError(error);
-  const said = isSluiceError(error) ? `${error.code}: ${message}` : message;
-  return new SluiceError("IMPORT_FAILED", `loading the ${role} failed at ${at}: ${said}`, {
+  const detail = isSluiceError(error) ? `${error.code}: ${message}` : message;
+  return new SluiceError("IMPORT_FAILED", `loading the ${role} failed at ${at}: ${detail}`, {
     hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
     cause: error,
   });
@@ -45,10 +45,10 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
 function describeSyntax(error: SyntaxError, code: string, file: string): SluiceError {
   const place = findHeading(error.stack ?? "") ?? askNode(file);
   const at = place === null ? showPath(file) : showPlace(place);
-  const say = (message: string, hint: string): SluiceError =>
+  const makeError = (message: string, hint: string): SluiceError =>
     new SluiceError("IMPORT_FAILED", message, { hint, cause: error });
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
-    return say(
+    return makeError(
       `${at}: ${error.message}: Node only strips types, and compiles nothing`,
       "Write it without enum, namespace and parameter properties; `erasableSyntaxOnly` in tsconfig.json finds them all.",
     );
@@ -56,14 +56,14 @@ function describeSyntax(error: SyntaxError, code: string, file: string): SluiceE
   if (/does not provide an export named/.test(error.message)) {
     const hint =
       "Check the name. If it is a type, import it with `import type`: Node removes types before it runs the file.";
-    return say(`${at}: ${error.message}`, hint);
+    return makeError(`${at}: ${error.message}`, hint);
   }
   if (/import statement outside a module|Unexpected token 'export'/.test(error.message)) {
     const hint =
       'Set "type": "module" in the nearest package.json, or give the file the extension .mts (or .mjs).';
-    return say(`${at}: ${error.message}: its package is CommonJS`, hint);
+    return makeError(`${at}: ${error.message}: its package is CommonJS`, hint);
   }
-  return say(`${at}: ${error.message}`, "Fix that line.");
+  return makeError(`${at}: ${error.message}`, "Fix that line.");
 }
 
 function describeMissingModule(error: Error, file: string): SluiceError {
@@ -100,7 +100,7 @@ function adviseMissing(path: string): string {
   try {
     names = readdirSync(dirname(path));
   } catch {
-    // The folder is missing as well: nothing to suggest.
+    // The folder is missing as well, so there is nothing to suggest.
   }
   return askDidYouMean(findSimilar(basename(path), names)) || "Check the path in that import.";
 }

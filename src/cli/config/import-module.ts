@@ -1,6 +1,6 @@
 /**
- * Imports a user's file by Node's own type stripping. What can be known before is checked before, so
- * that the message is about the file and not about Node's loader.
+ * Imports a user's file by Node's own type stripping. Common mistakes are checked before the
+ * import, so that the message is about the file and not about Node's loader.
  */
 import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, extname, resolve, sep } from "node:path";
@@ -37,30 +37,30 @@ async function importModule(file: string, role: FileRole): Promise<Namespace> {
 
 function checkFile(file: string, role: FileRole): void {
   const shown = showPath(file);
-  const say = (message: string, hint: string): SluiceError =>
+  const makeError = (message: string, hint: string): SluiceError =>
     new SluiceError("IMPORT_FAILED", message, { hint });
   const stats = statFile(file, role);
   if (stats.isDirectory()) {
     const inside = listScripts(file).slice(0, 5).join(", ");
     const hint = inside === "" ? `Name a ${role} file.` : `Name one of its files: ${inside}.`;
-    throw say(`${shown} is a folder, not a ${role} file`, hint);
+    throw makeError(`${shown} is a folder, not a ${role} file`, hint);
   }
   if (!stats.isFile()) {
-    throw say(`${shown} is not a regular file`, `Name a ${role} file.`);
+    throw makeError(`${shown} is not a regular file`, `Name a ${role} file.`);
   }
   if (!ENDINGS.includes(extname(file))) {
     const hint = `A ${role} is TypeScript or JavaScript: its name ends in ${ENDINGS.join(", ")}.`;
-    throw say(`${shown} is not a ${role} file`, hint);
+    throw makeError(`${shown} is not a ${role} file`, hint);
   }
   const real = realpathSync(file);
   if (real.endsWith("ts") && real.split(sep).includes("node_modules")) {
-    throw say(
+    throw makeError(
       `${shown} is inside node_modules, where Node runs no TypeScript`,
       "Copy the file into your project, or compile it to JavaScript.",
     );
   }
   if (readFileSync(file, "utf8").trim() === "") {
-    throw say(`${shown} is empty`, adviseDefault({}, role));
+    throw makeError(`${shown} is empty`, adviseDefault({}, role));
   }
 }
 

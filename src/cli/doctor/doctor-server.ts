@@ -1,4 +1,4 @@
-/** What the doctor sees of a PostgreSQL server, without changing anything in it. */
+/** The doctor's checks of a PostgreSQL server. Changes nothing. */
 import type { ServerFacts } from "../../adapters/postgres/inspect.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { systemRandom } from "../../runtime/system/system-random.ts";
@@ -8,12 +8,12 @@ import { viewError } from "../../views/error.ts";
 
 const VERSION_MIN = 15;
 const CLOCK_APART_MS = 1_000;
-/** Of the server's connections: above that, another worker may find none left. */
+/** The share of used connections above which another worker may find none free. */
 const CONNECTIONS_BUSY = 0.8;
 
 export interface ServerChecks {
   readonly checks: readonly Check[];
-  /** It can be opened without making it or bringing it up to date. */
+  /** Whether it can be opened without creating or upgrading it. */
   readonly canOpen: boolean;
 }
 
@@ -82,7 +82,7 @@ function checkDurability({ synchronousCommit, fsync }: ServerFacts): Check {
   return good("durability", text);
 }
 
-/** Leases go by the server's clock alone; people compare what they read with their own. */
+/** Leases use only the server's clock, but people compare recorded times with their own clock. */
 function checkClock({ clockAheadMs, roundTripMs }: ServerFacts): Check {
   const apart = Math.round(clockAheadMs);
   const text = `the server's is ${Math.abs(apart)} ms ${apart < 0 ? "behind" : "ahead"}, a round trip takes ${roundTripMs} ms`;

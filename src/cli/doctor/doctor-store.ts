@@ -1,4 +1,4 @@
-/** What the doctor sees of the store, without changing anything in it. */
+/** The doctor's checks of a SQLite store. Changes nothing. */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -26,7 +26,7 @@ export function checkStore(path: string): Check[] {
   return [checkWritable(path), ...place, ...checkDatabase(path)];
 }
 
-/** The nearest folder on the way that is there. */
+/** The nearest parent folder that exists. */
 function findFolder(path: string): string {
   const folder = dirname(path);
   return existsSync(folder) || folder === dirname(folder) ? folder : findFolder(folder);

@@ -26,17 +26,17 @@ const EVIDENCE_FILES: EvidenceFiles = [
   ["verdict.json", "the result of the verification when this was packed"],
 ];
 
-/** What is in the archive. */
+/** The files of the archive. */
 export function listFiles(hasProof: boolean): EvidenceFiles {
   return EVIDENCE_FILES.filter(([name]) => hasProof || name !== ENDING_PROOF);
 }
 
 export interface ReportFacts {
   readonly view: FullBatchView;
-  /** Without what is said of items; of a broken ledger those before the break. */
+  /** Without records about items; for a broken ledger only the records before the break. */
   readonly records: readonly BatchEntry[];
   readonly acts: readonly BatchEntry[];
-  /** The first of them. */
+  /** The first dead letters. */
   readonly letters: readonly DeadLetterView[];
   readonly verdict: Verdict;
   /** Wall-clock milliseconds. */
@@ -101,7 +101,7 @@ ${renderTable(["file", "what it is"], facts.files)}
 }
 
 function renderVerdict(verdict: Verdict): string {
-  // Which key is trusted is for the reader to say.
+  // The reader decides which key to trust.
   const isSigned = verdict.kind === "intact" && isConclusive({ ...verdict, isTrusted: true });
   const mood = verdict.kind === "broken" ? "bad" : isSigned ? "good" : "partly";
   const lines = describeVerdict(verdict).map((line) => escape(line));
@@ -150,7 +150,7 @@ function renderRecords(records: readonly BatchEntry[], otherwise: string): strin
   );
 }
 
-/** A time, a type and the like are not broken over lines. */
+/** Short texts such as times and types are not wrapped. */
 const SHORT_CHARS_MAX = 28;
 
 /** Columns from `numbersFrom` on are numbers. */
@@ -177,7 +177,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** What steers a display is spelled out: a browser follows direction marks, too. */
+/** Control characters are spelled out: a browser also obeys direction marks. */
 function escape(text: string): string {
   return makeInert(text).replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
 }

@@ -1,4 +1,4 @@
-/** The options of everything that an operator does: who does it, why, and without being asked. */
+/** The options of every operator command: who acts, why, and skipping the confirmation. */
 import type { Command } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ActOptions } from "../../runtime/engine/operator.ts";

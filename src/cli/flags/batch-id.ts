@@ -5,11 +5,11 @@ import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { showStore } from "../output/show-path.ts";
 
-/** What help says of the argument. */
+/** The argument's description in help texts. */
 export const ABOUT_BATCH = "batch id or its first characters";
 
 const PREFIX_CHARS_MIN = "b-".length + 3;
-/** How many of the newest batches a beginning is looked for in. */
+/** A prefix is searched for in this many of the newest batches. */
 const BATCHES_MAX = 100_000;
 const MATCHES_SHOWN_MAX = 5;
 

@@ -7,7 +7,7 @@ import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
 import { findStep } from "./step-flag.ts";
 
-/** What help says of one dead letter. */
+/** The description of a dead letter's item in help texts. */
 export const ABOUT_ITEM = "number of the item, from 0";
 export const ABOUT_LETTER_STEP = "step of the dead letter (default: the only one that has it)";
 
@@ -44,7 +44,7 @@ export function readLetterFilter(batch: BatchSnapshot, flags: LetterFlags): Dead
   };
 }
 
-/** Found before the store is opened. */
+/** Called before the store is opened. */
 export function checkLetterFlags({ item, class: classes }: LetterFlags): void {
   item?.forEach(readItem);
   classes?.forEach(readClass);

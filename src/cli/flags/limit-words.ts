@@ -1,4 +1,4 @@
-/** The words after `sluice limits set` and `clear`: what a limit is of, and how much. */
+/** Reads the words after `sluice limits set` and `clear`: the target of a limit, and its value. */
 import { CAP_SCOPES, type CapScope } from "../../core/limits/caps.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import {
@@ -21,7 +21,7 @@ const PERIODS_S: { readonly [unit: string]: number } = { s: 1, min: 60, h: 3_600
 
 export interface LimitWords {
   readonly target: LimitTarget;
-  /** What comes after the name. */
+  /** The words after the name. */
   readonly rest: readonly string[];
 }
 
@@ -77,7 +77,7 @@ function readScope(word: string): CapScope {
   });
 }
 
-/** A plain number; what it must be else, the operator knows. */
+/** A plain number; the operator checks its range. */
 export function readLimitNumber(word: string): number {
   const number = /^\d+(\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
   if (!Number.isNaN(number)) return number;
@@ -87,7 +87,7 @@ export function readLimitNumber(word: string): number {
   });
 }
 
-/** `5/s`, `30/min`, `100/h`. Without a burst, what comes in a second, or one. */
+/** `5/s`, `30/min`, `100/h`. The default burst is the calls of one second, at least 1. */
 export function readRate(word: string, burst: string | undefined): Rate {
   const [, count, unit = ""] = /^(\d+(?:\.\d+)?)\/(s|min|h)$/.exec(word) ?? [];
   const period = PERIODS_S[unit];

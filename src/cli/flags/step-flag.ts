@@ -1,4 +1,4 @@
-/** The option that names a step of a batch. */
+/** Finds the step of a batch that an option names. */
 import { SluiceError } from "../../core/base/errors.ts";
 import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";

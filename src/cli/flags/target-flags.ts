@@ -1,4 +1,4 @@
-/** What an operator's command is about: one batch, or all batches of a lane or of a pipeline. */
+/** The target of an operator command: one batch, or all batches of a lane or of a pipeline. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";

@@ -33,7 +33,7 @@ export function onSupervisorGone(callback: () => void): void {
   else callback();
 }
 
-export function tellSupervisor(notice: EndingNotice): void {
+export function notifySupervisor(notice: EndingNotice): void {
   // A supervisor that is gone need not be told.
   if (process.connected) process.send?.(notice, undefined, undefined, () => undefined);
 }

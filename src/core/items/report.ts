@@ -148,7 +148,7 @@ function keepMessages(
     .map((message) => ({ ...message, drive: drives.get(message.index) ?? 1 }));
 }
 
-/** Nothing in it concerns a single item: the common case. */
+/** It has no facts about single items: the common case. */
 function isPlain(stored: StoredChunk, report: ReportFacts): boolean {
   const { failures, starting, deferrals, checkpoints } = report;
   return (

@@ -135,7 +135,7 @@ export class StreamDelivery {
   /** True when the reader's position moved. */
   async #look(): Promise<boolean> {
     const { store, worker } = this.#parts;
-    // A caller that comes from here on may mean a record that this look does not see.
+    // A caller that arrives from here on may wait for a record that this read does not see.
     const waiting = this.#waiting;
     this.#waiting = [];
     if ((await this.#readNext(1)).deliveries.length === 0) {

@@ -138,11 +138,11 @@ export class Worker {
     this.#unwatch();
     this.#stops.stop();
     this.#parts.health?.noteStopped();
-    await this.#sayGoodbye();
+    await this.#unregister();
   }
 
   /** Tells the store that this worker has left; without it, the last heartbeat expires. */
-  async #sayGoodbye(): Promise<void> {
+  async #unregister(): Promise<void> {
     const { store, id, log } = this.#parts;
     try {
       await store.beat(id, [], 0);

@@ -206,7 +206,7 @@ describe("is refused with exit 2", () => {
 
   test.each([
     [["cancel"], "USAGE", "no batch, lane or pipeline was given"],
-    [["cancel", "b-abc", "--lane", "case-1"], "USAGE", "at once"],
+    [["cancel", "b-abc", "--lane", "case-1"], "USAGE", "more than one"],
     [["cancel", "--lane", "case-1", "--pipeline", "letters"], "USAGE", "cannot be used with"],
     [["cancel", "--lane", "case-11", "--yes"], "NOT_FOUND", "Did you mean case-1?"],
     [["cancel", "--pipeline", "leters", "--yes"], "NOT_FOUND", "Did you mean letters?"],

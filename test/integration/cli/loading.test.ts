@@ -89,7 +89,7 @@ const cases: Case[] = [
   {
     rule: "a file that throws a value that is not an error",
     files: { "pipeline.ts": 'throw "just a text";\n' },
-    error: /^error IMPORT_FAILED: .*in pipeline\.ts: just a text$/m,
+    error: /^error IMPORT_FAILED: .*at pipeline\.ts: just a text$/m,
     hint: /Fix/,
   },
   {

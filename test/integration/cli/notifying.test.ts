@@ -167,7 +167,7 @@ describe("undelivered events", () => {
     const failed = await work.run("topics", "retry", "1");
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(
-      /^error REDELIVERY_FAILED: delivery 1 is kept: .* answered 404 \(HTTP_404\)$/m,
+      /^error REDELIVERY_FAILED: delivery 1 failed again and stays undelivered: .* answered 404 \(HTTP_404\)$/m,
     );
     const [kept] = readLines<LetterLine>(
       (await work.run("topics", "undelivered", "--json")).stdout,

@@ -113,7 +113,7 @@ test("prune keeps evidence that a subscriber has not received, and says so", asy
     "--yes",
   );
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^owed: 1 batch old enough to go/m);
+  expect(stdout).toMatch(/^kept: 1 batch old enough/m);
   expect(await runLines(work, "list")).toHaveLength(1);
 });
 

@@ -221,7 +221,9 @@ test("an error outside of handlers is reported with its stack and exits 1", asyn
   }`);
   const { code, stderr } = await work.runAlone("run", "pipeline.ts", "--input", work.writeItems(1));
   expect(code).toBe(1);
-  expect(stderr).toContain("error CRASHED: outside of any handler: this rejection is not handled");
+  expect(stderr).toContain(
+    "error CRASHED: uncaught error outside of any handler: this rejection is not handled",
+  );
   expect(stderr).toContain("pipeline.ts:");
 });
 

@@ -213,7 +213,7 @@ test("a process that was told to recycle is restarted and not counted as dead", 
   process.kill(first, "SIGTERM");
   await supervisor.waitFor(/\[1\] SIGTERM: finishing running items/);
   work.write("go", "");
-  await supervisor.waitFor(/process 1 has left; it is started again/);
+  await supervisor.waitFor(/process 1 exited; restarting it/);
   await waitForPids(2);
   supervisor.signal("SIGTERM");
   const { code, stderr } = await supervisor.ended;

@@ -127,7 +127,7 @@ export class OperatorActs {
         data: { scope, mode, ...describeAct(request) },
       });
     }
-    tx.tell();
+    tx.notify();
     return true;
   }
 
@@ -154,7 +154,7 @@ export class OperatorActs {
     }
     // Lanes without a batch that can run may have one now.
     for (const lane of lanes) await lifecycle.startNextInLane(tx, lane);
-    tx.tell();
+    tx.notify();
     return true;
   }
 

@@ -183,7 +183,7 @@ export class Connection {
     // By now it holds no connection: many changes whose connections broke at once would wait for
     // each other.
     if (attempt.doubt !== null && !(await this.#wasCommitted(attempt.begun))) throw attempt.doubt;
-    if (attempt.tells) for (const listener of this.#onCommit) listener();
+    if (attempt.notifies) for (const listener of this.#onCommit) listener();
     return attempt.result;
   }
 
@@ -214,10 +214,7 @@ export class Connection {
         throw new SluiceError(
           "STORE_UNREACHABLE",
           `the connection to ${this.name} broke during a commit, and the server cannot tell whether it was committed`,
-          {
-            hint: "Check the result before you retry: it may have been committed.",
-            retryable: true,
-          },
+          { hint: "Check before you retry: it may have been committed.", retryable: true },
         );
       }
       await sleep(clock, FATE_EVERY_MS);
@@ -334,7 +331,7 @@ export class Connection {
 interface Attempt<T> {
   readonly result: T;
   readonly begun: Begun;
-  readonly tells: boolean;
+  readonly notifies: boolean;
   readonly doubt: Error | null;
 }
 
@@ -358,7 +355,8 @@ async function settle<T>(
     if (!isBroken(error)) throw error;
     doubt = error as Error;
   }
-  return { result, begun: { id: transaction.id, life: null }, tells: transaction.tells, doubt };
+  const { id, notifies } = transaction;
+  return { result, begun: { id, life: null }, notifies, doubt };
 }
 
 function withoutNames(line: Line): Line {

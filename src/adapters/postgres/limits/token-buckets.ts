@@ -194,7 +194,7 @@ export class TokenBuckets {
     if (entry === undefined || entry.state.closedUntil <= now) return false;
     change(entry, { ...entry.state, closedUntil: 0 }, entry.idleAt);
     save(tx, book);
-    tx.tell();
+    tx.notify();
     return true;
   }
 

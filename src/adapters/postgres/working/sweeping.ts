@@ -144,7 +144,7 @@ export class Sweeping {
       Promise.all([this.#hasWork(tx, policy), buckets.hasIdle(tx), topics.hasUnsent(tx)]),
     );
     if (hasIdle) await connection.write((tx) => buckets.forgetIdle(tx));
-    if (hasUnsent) await topics.tellUnsent(connection);
+    if (hasUnsent) await topics.writeUnsent(connection);
     if (!hasWork) return { lostLeases: 0, tended: 0, ended: [] };
     const lost = await this.#sweepLeases(policy);
     const expired = await this.#expire();
@@ -231,7 +231,7 @@ export class Sweeping {
     }
     await writes.send(tx);
     await links.send(tx);
-    tx.tell();
+    tx.notify();
     return { count: rows.length, ended: await this.#advanceBatch(tx, changes) };
   }
 
@@ -301,7 +301,7 @@ export class Sweeping {
     if (!isStall) return NOTHING;
     if (isOver) return { count: 1, ended: await this.#giveUp(tx, batch, step, nextAt) };
     await steps.offerAgain(tx, batch, step);
-    tx.tell();
+    tx.notify();
     return { count: 1, ended: [] };
   }
 

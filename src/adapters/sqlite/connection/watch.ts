@@ -20,7 +20,7 @@ export class ChangeWatch {
   constructor(connection: Connection, clock: Clock) {
     this.#clock = clock;
     this.#dataVersion = connection.prepare("PRAGMA data_version");
-    this.#stopListening = connection.onCommit(() => this.#tell());
+    this.#stopListening = connection.onCommit(() => this.#notifyWatchers());
   }
 
   watch(onChange: () => void): () => void {
@@ -49,7 +49,7 @@ export class ChangeWatch {
       const version = this.#readVersion();
       if (version === this.#seen) return;
       this.#seen = version;
-      this.#tell();
+      this.#notifyWatchers();
     });
   }
 
@@ -70,7 +70,7 @@ export class ChangeWatch {
     }
   }
 
-  #tell(): void {
+  #notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
   }
 }

@@ -101,7 +101,7 @@ export class ConcurrencyPermits {
   }
 
   #listScopes(batch: CappedRow): readonly CappedScope[] {
-    // Called several times a lease: usually no operator has set a cap, and one lookup tells.
+    // Called several times a lease: usually no operator has set a cap, and one lookup shows that.
     const hasOperators = this.#hasOperators.get() !== undefined;
     if (batch.caps === null && !hasOperators) return NO_SCOPES;
     const caps = batch.caps === null ? {} : (JSON.parse(batch.caps) as Caps);

@@ -73,7 +73,7 @@ async function waitUntilSliced(
 ): Promise<BatchSnapshot | null> {
   const { store } = engine;
   const watching = new AbortController();
-  const parts = { store, clock: cli.clock, display, tellsHold: false };
+  const parts = { store, clock: cli.clock, display, printsHold: false };
   const follow = followBatch(handle.id, parts, watching.signal);
   const sliced = (async (): Promise<true> => {
     const isHeld = async (): Promise<boolean> => {

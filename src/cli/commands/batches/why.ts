@@ -1,4 +1,4 @@
-/** `sluice why`: the one answer to "why is this waiting?". */
+/** `sluice why`: explains why a batch waits. */
 import type { Command } from "commander";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { viewWhy } from "../../../views/why.ts";
@@ -12,7 +12,7 @@ import { formatJson } from "../../output/inert-text.ts";
 import { renderWhy } from "../../render/why.ts";
 import { withBatch } from "../../session/with-store.ts";
 
-/** Unsettled chunks that are looked at: more would say the same. */
+/** Unsettled chunks that are checked: more would show the same reasons. */
 const CHUNKS_MAX = 100_000;
 
 export function addWhyCommand(program: Command, cli: Cli): void {

@@ -126,7 +126,7 @@ function describeQuestion(target: Target, found: readonly BatchSnapshot[]): stri
   return `Cancel ${what}${rest}?`;
 }
 
-/** Says what is waited for, and whether a worker can let go of it. */
+/** Says what the cancel waits for, and whether a live worker can release it. */
 async function noteWorkers({ store, display }: StoreLook, ids: readonly string[]): Promise<void> {
   let atOnce = 0;
   for (const id of ids) {

@@ -76,7 +76,7 @@ interface Place {
   readonly pipeline: Pipeline | null;
 }
 
-/** Refuses what is no dead letter, before anybody is asked about it. */
+/** Refuses an item that is not a dead letter before asking for confirmation. */
 function openLetter(
   { clock }: Cli,
   { store }: StoreLook,
@@ -85,7 +85,7 @@ function openLetter(
   return new Operator(store, clock).openDeadLetter(batch.id, { step, item, pipeline });
 }
 
-/** What the command line says; null when it says nothing. */
+/** The payload from the command line; null if it has none. */
 function readGiven({ set, file }: EditFlags): { readonly value: unknown } | null {
   if (set !== undefined) return { value: parsePayload(set, "--set") };
   if (file === undefined) return null;
@@ -113,7 +113,7 @@ function parsePayload(text: string, place: string): unknown {
   }
 }
 
-/** A person changes the payload as it is. */
+/** A person edits the current payload. */
 async function editByHand(cli: Cli, look: StoreLook, place: Place): Promise<unknown> {
   if (cli.ask === null) {
     throw new SluiceError("USAGE", "no payload is given, and an editor needs a terminal", {

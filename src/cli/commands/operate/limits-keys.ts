@@ -1,4 +1,4 @@
-/** `sluice limits closed`, `close` and `open`: keys of rates of which nothing starts for a while. */
+/** `sluice limits closed`, `close` and `open`: rate keys that are closed for a while. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { ClosedKey } from "../../../runtime/engine/key-closing.ts";

@@ -1,4 +1,4 @@
-/** `sluice topics`: messages that items left, and how far each group of consumers has come. */
+/** `sluice topics`: messages that items emitted, and the position of each consumer group. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { nameGroupReader } from "../../../core/events/reader-name.ts";
@@ -154,7 +154,7 @@ function read(cli: Cli, topic: string, flags: ReadFlags): Promise<number> {
   });
 }
 
-/** The position behind which it is read. */
+/** Messages after this position are read. */
 function findStart(view: TopicView, { group, from }: ReadFlags): number {
   if (group === undefined) return Math.max(0, (readNumber(from) ?? 1) - 1);
   return findGroup(view, group).position;

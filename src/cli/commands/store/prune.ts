@@ -75,7 +75,7 @@ function prune(cli: Cli, id: string | undefined, flags: PruneFlags): Promise<num
   });
 }
 
-/** Found to be wrong before the store is opened. */
+/** Checked before the store is opened. */
 function readAges({ keep, keepEvidence }: PruneFlags): RetentionAges {
   return {
     ...(keep === undefined ? {} : { keepMs: parseDuration("--keep", keep) }),
@@ -83,7 +83,7 @@ function readAges({ keep, keepEvidence }: PruneFlags): RetentionAges {
   };
 }
 
-/** 0 is for ever in a policy, and would be the opposite on a command line. */
+/** In a policy 0 means for ever, which would be misread on a command line. */
 function readEvidenceAge(text: string): number {
   if (text === FOREVER) return 0;
   return Math.max(1, parseDuration("--keep-evidence", text));
@@ -97,7 +97,7 @@ async function readPolicy(
   const configured = readConfigured(config);
   if (id === undefined) return checkPolicy({ ...configured, ...given });
   const batch = await findBatch(store, id);
-  // A default does not break what its pipeline promised: only a flag does.
+  // Only a flag overrides the ages of a pipeline; a default does not.
   const own = computeAges(configured, batch.settings.retention ?? {});
   const policy = checkPolicy({ ...own, ...given, batch: batch.id });
   if (isEnded(batch.state)) return policy;
