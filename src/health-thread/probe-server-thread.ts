@@ -26,7 +26,7 @@ import {
   type PageAnswer,
 } from "./health-pages.ts";
 import { readScalingQuery, retargetPage, SCALING_PATH } from "./scaling-page.ts";
-import { watchForOrphanhood } from "./orphan-watch.ts";
+import { watchForOrphan } from "./orphan-watch.ts";
 import { EventLoopMonitor } from "./event-loop-monitor.ts";
 import { PageCache } from "./page-cache.ts";
 import type {
@@ -52,14 +52,14 @@ invariant(port !== null, "it is started as a thread");
 const send = (message: FromThread): void => port.postMessage(message, []);
 const pulse = new SharedHealth(orders.pulse);
 const leases = new SharedLeases(orders.leases);
-const shelf = new PageCache({
+const pageCache = new PageCache({
   clock: systemClock,
   paths: orders.listening === null ? [] : Object.keys(orders.pages),
   ask: (path) => send({ kind: "ask", path }),
   isBusy: () => computeBeatAgeMs(pulse.read(), systemClock.monotonicMs()) > BUSY_AFTER_MS,
 });
 const leaveOrphan =
-  orders.orphanhood === null ? null : watchForOrphanhood(orders.orphanhood, systemClock);
+  orders.orphanhood === null ? null : watchForOrphan(orders.orphanhood, systemClock);
 const keeper = orders.renewalStore === null ? null : startKeeper(orders.renewalStore);
 
 function startKeeper(kept: RenewalStore): LeaseRenewalThread {
@@ -129,7 +129,7 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
   }
   const query = path === SCALING_PATH ? readScalingQuery(url.slice(path.length)) : { target: null };
   if ("error" in query) return answerBadQuery(query);
-  const found = await shelf.read(path);
+  const found = await pageCache.read(path);
   if (found === null) return answerNothingYet(path);
   const { target } = query;
   const text = target === null ? found.text : retargetPage(found.text, target);
@@ -171,7 +171,7 @@ if (server === null) send({ kind: "ready", port: null });
 
 port.on("message", (message: ToThread) => {
   if (message.kind === "served") keeper?.noteServed(message.served);
-  else if (message.kind === "page") shelf.put(message.path, message.text);
+  else if (message.kind === "page") pageCache.put(message.path, message.text);
   else void close();
 });
 

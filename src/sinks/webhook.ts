@@ -119,11 +119,15 @@ class WebhookSink implements Sink {
       },
       context,
     );
-    throwUnlessTaken(answer, this.target, context.clock.wallMs());
+    throwUnlessDelivered(answer, this.target, context.clock.wallMs());
   }
 }
 
-function throwUnlessTaken({ status, retryAfter }: PostAnswer, target: string, nowMs: number): void {
+function throwUnlessDelivered(
+  { status, retryAfter }: PostAnswer,
+  target: string,
+  nowMs: number,
+): void {
   if (status >= 200 && status < 300) return;
   const code = `HTTP_${status}`;
   const message = `${target} answered ${status}`;

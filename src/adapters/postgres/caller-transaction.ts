@@ -21,7 +21,7 @@ type CallersClient = Pick<pg.ClientBase, "query">;
 const READ_COMMITTED = "read committed";
 const NO_TRANSACTION = "25P01";
 /** No process has this name, so all listeners react to the notification. */
-const TOLD_BY = "within";
+const NOTIFIER = "within";
 
 /** Identifies a server and its database. */
 const WHERE = "SELECT current_database() AS name, pg_postmaster_start_time()::text AS since";
@@ -58,7 +58,7 @@ export async function runWithin<T>(
   try {
     const { path, tx } = await begin(connection, line);
     const result = await act(composeVerbs(planning, tx));
-    await tx.run(NOTIFY, nameChannel(connection.schema), TOLD_BY);
+    await tx.run(NOTIFY, nameChannel(connection.schema), NOTIFIER);
     await tx.run(SET_PATH, path);
     await tx.run(RELEASE);
     return result;

@@ -105,7 +105,7 @@ async function restore(
       }
       counts.set(name, count);
     }
-    await goOnCounting(client, connection.schema);
+    await continueSequences(client, connection.schema);
   });
   return counts;
 }
@@ -145,7 +145,7 @@ async function insert(
   );
 }
 
-async function goOnCounting(client: pg.Client, schema: string): Promise<void> {
+async function continueSequences(client: pg.Client, schema: string): Promise<void> {
   for (const [sequence, table, column] of SEQUENCES) {
     await client.query(
       `SELECT setval('${sequence}', max(${column}), true) FROM ${table} HAVING max(${column}) > 0`,

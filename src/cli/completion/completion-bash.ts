@@ -1,6 +1,6 @@
 /** The completion script for bash. */
 import type { CommandFacts, ValueFacts } from "./command-tree.ts";
-import { joinNames, LISTERS, SCRIPTS } from "./completion-names.ts";
+import { joinNames, NAME_LISTS, SCRIPTS } from "./completion-names.ts";
 
 interface NamedCommand extends CommandFacts {
   /** `dead/show` for a sub-command. */
@@ -102,5 +102,5 @@ function completeValue({ kind, choices }: ValueFacts, also = ""): string {
   if (kind === "choice") return offer(choices.join(" "));
   if (kind === "file") return `COMPREPLY=($(compgen -f -- "$current"));`;
   if (kind === "other") return also === "" ? "" : offer("");
-  return offer(`$(_sluice_${LISTERS[kind]})`);
+  return offer(`$(_sluice_${NAME_LISTS[kind]})`);
 }

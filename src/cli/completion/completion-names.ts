@@ -11,17 +11,17 @@ const LIST_LANES = listField(`{"batch":"[^"]*","pipeline":"[^"]*","lane":"${FIEL
 const LIST_TOPICS = `sluice topics --json 2>/dev/null | sed -n 's/^{"topic":"${FIELD}".*/\\1/p'`;
 
 /** The function of a script that prints or offers what a value may be. */
-export const LISTERS = {
+export const NAME_LISTS = {
   batch: "ids",
   lane: "lanes",
   pipeline: "pipelines",
   topic: "topics",
 } as const;
 export const SCRIPTS: readonly (readonly [name: string, script: string])[] = [
-  [LISTERS.batch, LIST_IDS],
-  [LISTERS.lane, LIST_LANES],
-  [LISTERS.pipeline, LIST_PIPELINES],
-  [LISTERS.topic, LIST_TOPICS],
+  [NAME_LISTS.batch, LIST_IDS],
+  [NAME_LISTS.lane, LIST_LANES],
+  [NAME_LISTS.pipeline, LIST_PIPELINES],
+  [NAME_LISTS.topic, LIST_TOPICS],
 ];
 
 export function joinNames(commands: readonly CommandFacts[]): string {

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { isSluiceError } from "../../views/error.ts";
 import { showPath } from "../output/show-path.ts";
 
@@ -43,7 +43,7 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
 }
 
 function describeSyntax(error: SyntaxError, code: string, file: string): SluiceError {
-  const place = findHeading(error.stack ?? "") ?? askNode(file);
+  const place = findHeading(error.stack ?? "") ?? checkWithNode(file);
   const at = place === null ? showPath(file) : showPlace(place);
   const makeError = (message: string, hint: string): SluiceError =>
     new SluiceError("IMPORT_FAILED", message, { hint, cause: error });
@@ -102,7 +102,7 @@ function adviseMissing(path: string): string {
   } catch {
     // The folder is missing as well, so there is nothing to suggest.
   }
-  return askDidYouMean(findSimilar(basename(path), names)) || "Check the path in that import.";
+  return formatDidYouMean(findSimilar(basename(path), names)) || "Check the path in that import.";
 }
 
 /** Node puts the place of a syntax error above its message: `file:line`, the line, a caret. */
@@ -116,7 +116,7 @@ function findHeading(text: string): Place | null {
 }
 
 /** For JavaScript, `import()` does not say where; `node --check` does. */
-function askNode(file: string): Place | null {
+function checkWithNode(file: string): Place | null {
   const CHECK_MS_MAX = 10_000;
   const { stderr } = spawnSync(process.execPath, ["--check", file], {
     encoding: "utf8",

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from "n
 import { basename, dirname, extname, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { describeImportFailure, type FileRole } from "./import-failure.ts";
 import { showPath } from "../output/show-path.ts";
 
@@ -76,7 +76,7 @@ function statFile(file: string, role: FileRole): Stats {
         cause,
       });
     }
-    const meant = askDidYouMean(findSimilar(basename(file), listScripts(dirname(file))));
+    const meant = formatDidYouMean(findSimilar(basename(file), listScripts(dirname(file))));
     throw new SluiceError("FILE_MISSING", `there is no ${role} file ${shown}`, {
       hint: meant || "Check the path. `sluice init` creates a starter pipeline.",
       cause,

@@ -1,6 +1,6 @@
 /** Durations as people write them: 90s, 15m, 12h, 30d, 2w. */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -37,7 +37,7 @@ export function parseDuration(name: string, text: string): number {
     const similar = findSimilar(unit, LONG_NAMES.keys()).map(
       (long) => LONG_NAMES.get(long) ?? long,
     );
-    const meant = askDidYouMean([...new Set(similar)]);
+    const meant = formatDidYouMean([...new Set(similar)]);
     throw refuse(`has an unknown unit: ${unit}`, `${meant} ${EXAMPLES}`.trim());
   }
   const ms = Math.round(Number(digits) * unitMs);

@@ -3,7 +3,7 @@
  * configuration file, environment, command line. Each value keeps its source, so that a problem can
  * name it.
  */
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
 
 export interface GivenValue {
@@ -82,7 +82,7 @@ export function readExportLayer(exported: object, file: string): Layer {
     if (FILE_SETTINGS.includes(name)) {
       values.set(name, { value, place: `in ${file}` });
     } else {
-      const meant = askDidYouMean(findSimilar(name, FILE_SETTINGS));
+      const meant = formatDidYouMean(findSimilar(name, FILE_SETTINGS));
       problems.push(`${name} in ${file} is not a setting. ${meant || listSettings()}`);
     }
   }
@@ -104,7 +104,7 @@ export function readEnvironmentLayer(env: NodeJS.ProcessEnv): Layer {
     } else if (!known.includes(variable)) {
       const similar = findSimilarVariables(variable, known);
       if (similar.length === 0) warnings.push(`${variable} is not a setting and is ignored`);
-      else problems.push(`${variable} is not a setting. ${askDidYouMean(similar)}`);
+      else problems.push(`${variable} is not a setting. ${formatDidYouMean(similar)}`);
     }
   }
   return { values, problems, warnings };

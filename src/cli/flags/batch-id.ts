@@ -1,6 +1,6 @@
 /** Finds the batch that a user means by an id or the beginning of one. */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { showStore } from "../output/show-path.ts";
@@ -35,6 +35,6 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
   const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
   throw new SluiceError("NOT_FOUND", `there is no batch ${given} in ${showStore(store.name)}`, {
     kind: "batch",
-    hint: `${askDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
+    hint: `${formatDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
   });
 }

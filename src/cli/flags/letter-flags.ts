@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { ERROR_CLASSES, type ErrorClass, SluiceError } from "../../core/base/errors.ts";
 import type { DeadLetterFilter } from "../../core/items/redrive.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
 import { findStep } from "./step-flag.ts";
@@ -60,7 +60,7 @@ export function readItem(text: string): number {
 function readClass(text: string): ErrorClass {
   const found = ERROR_CLASSES.find((one) => one === text);
   if (found !== undefined) return found;
-  const meant = askDidYouMean(findSimilar(text, ERROR_CLASSES));
+  const meant = formatDidYouMean(findSimilar(text, ERROR_CLASSES));
   throw new SluiceError("USAGE", `${JSON.stringify(text)} is not an error class`, {
     hint: `${meant} It is one of ${ERROR_CLASSES.join(", ")}.`.trim(),
   });

@@ -9,7 +9,7 @@ import {
 } from "../../core/limits/limit.ts";
 import type { Rate } from "../../core/limits/token-bucket.ts";
 import { unreachable } from "../../core/base/invariant.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 const FORMS: { readonly [Kind in LimitKind]: string } = {
   cap: "cap batch|lane|pipeline <name>",
@@ -60,7 +60,7 @@ export function readLimitWords(kind: string, words: readonly string[], values: 0
 function readKind(word: string): LimitKind {
   const kind = LIMIT_KINDS.find((one) => one === word);
   if (kind !== undefined) return kind;
-  const question = askDidYouMean(findSimilar(word, LIMIT_KINDS));
+  const question = formatDidYouMean(findSimilar(word, LIMIT_KINDS));
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a kind of limit`, {
     field: "limit",
     hint: `${question} It is one of ${LIMIT_KINDS.join(", ")}.`.trim(),
@@ -70,7 +70,7 @@ function readKind(word: string): LimitKind {
 function readScope(word: string): CapScope {
   const scope = CAP_SCOPES.find((one) => one === word);
   if (scope !== undefined) return scope;
-  const question = askDidYouMean(findSimilar(word, CAP_SCOPES));
+  const question = formatDidYouMean(findSimilar(word, CAP_SCOPES));
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} has no cap`, {
     field: "limit",
     hint: `${question} A cap is of one of ${CAP_SCOPES.join(", ")}.`.trim(),

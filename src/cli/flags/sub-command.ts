@@ -1,7 +1,7 @@
 /** Sub-commands, such as `show` in `dead show`. */
 import type { Command } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 /**
  * The options of a sub-command. Commander also accepts the options of the parent command, which
@@ -26,7 +26,7 @@ export function refuseExcess(command: Command): void {
   if (word === undefined) return;
   const names = command.commands.map((one) => one.name());
   const first = command.args[0] ?? word;
-  const meant = askDidYouMean(findSimilar(first, names));
+  const meant = formatDidYouMean(findSimilar(first, names));
   throw new SluiceError("USAGE", `unknown command '${command.name()} ${first}'`, {
     hint: meant || `\`sluice ${command.name()} --help\` lists the commands.`,
   });

@@ -1,5 +1,5 @@
 /** Makes texts from outside safe to print: lines and JSON that cannot control a terminal. */
-import { makeInert, STEERING } from "../../core/base/inert-text.ts";
+import { makeInert, CONTROL_CHARACTERS } from "../../core/base/inert-text.ts";
 
 export { makeInert };
 
@@ -10,7 +10,7 @@ export function makeInertLines(text: string): string[] {
 
 /** The same JSON with control characters escaped: they can occur only in its strings. */
 export function makeInertJson(json: string): string {
-  return json.replace(STEERING, (character) =>
+  return json.replace(CONTROL_CHARACTERS, (character) =>
     Array.from({ length: character.length }, (_, at) => {
       const unit = character.charCodeAt(at).toString(16);
       return `\\u${unit.padStart(4, "0")}`;

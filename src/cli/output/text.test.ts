@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { formatJson, makeInert, makeInertLines } from "./inert-text.ts";
 import { quoteCommand } from "./shell-words.ts";
 import { clipText, measureText, wrapLine, wrapText } from "./text-width.ts";
@@ -62,7 +62,7 @@ test("similar words are those within a few typing mistakes", () => {
   expect(findSimilar("staus", known)).toEqual(["status"]);
   expect(findSimilar("sumbit", known)).toEqual(["submit"]);
   expect(findSimilar("doctor", known)).toEqual([]);
-  expect([askDidYouMean(["a", "b", "c"]), askDidYouMean([])]).toEqual([
+  expect([formatDidYouMean(["a", "b", "c"]), formatDidYouMean([])]).toEqual([
     "Did you mean a, b or c?",
     "",
   ]);

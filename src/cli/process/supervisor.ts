@@ -98,7 +98,7 @@ export class Supervisor {
       if (decision.kind === "done") return;
       if (decision.kind === "give_up") return this.#giveUp(number, decision.code);
       deaths = decision.deaths;
-      this.#tellRestart(number, end, decision.delayMs);
+      this.#logRestart(number, end, decision.delayMs);
       await sleep(clock, decision.delayMs, this.#stopping.signal);
     }
   }
@@ -145,7 +145,7 @@ export class Supervisor {
     this.#cli.out.line(notice.line);
   }
 
-  #tellRestart(number: number, { code, signal }: End, delayMs: number): void {
+  #logRestart(number: number, { code, signal }: End, delayMs: number): void {
     const again = `restarting it in ${formatDuration(delayMs)}`;
     if (code === 0) {
       const message = `process ${number} exited; ${again}`;

@@ -19,7 +19,7 @@ export class EndedBatches {
     this.#position = position;
   }
 
-  static async fromNowOn(store: Store): Promise<EndedBatches> {
+  static async startNow(store: Store): Promise<EndedBatches> {
     return new EndedBatches(store, await findLastPosition(store));
   }
 

@@ -107,7 +107,7 @@ export function decideHealth(
   now: number,
   limits: HealthLimits,
 ): Verdict {
-  const reason = findIllness(healthSample, now, limits);
+  const reason = findHealthProblem(healthSample, now, limits);
   return { ok: reason === null, reasons: reason === null ? [] : [reason] };
 }
 
@@ -133,7 +133,7 @@ export function decideReadiness(
   return { ok: found.length === 0, reasons: found };
 }
 
-function findIllness(
+function findHealthProblem(
   healthSample: HealthSample,
   now: number,
   limits: HealthLimits,

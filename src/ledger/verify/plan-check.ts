@@ -34,8 +34,11 @@ export class PlanCheck {
   /** Checks the next record of the chain. */
   take(seq: number, type: string, data: JsonObject): void {
     ensure((seq === 1) === (type === "batch.submitted"), "a batch begins with batch.submitted");
-    const isSaid = type === ITEMS_RECORDED || type === "dead_letters.redriven";
-    ensure(isSaid || this.#redriven.items === 0, "items went back to work without a redrive");
+    const mayFollowRedrive = type === ITEMS_RECORDED || type === "dead_letters.redriven";
+    ensure(
+      mayFollowRedrive || this.#redriven.items === 0,
+      "items went back to work without a redrive",
+    );
     if (Object.hasOwn(this.#takers, type)) this.#takers[type]?.(data);
     this.#typeBefore = type;
   }

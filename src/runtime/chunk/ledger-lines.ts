@@ -8,7 +8,7 @@ import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { PermanentError, SluiceError } from "../../core/base/errors.ts";
 import type { LedgerBlock } from "../../core/ledger/item-ledger.ts";
 import { holdsSecret, type Redact, redactValue } from "../../core/base/redact.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { BlockBuilder } from "../../ledger/format/block.ts";
 import { SALT_BYTES } from "../../ledger/format/item-record.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -152,7 +152,7 @@ export function refuseState(
   }
   if (typeof state === "string" && declared.includes(state)) return null;
   const given = typeof state === "string" ? JSON.stringify(state.slice(0, 100)) : typeof state;
-  const meant = typeof state === "string" ? askDidYouMean(findSimilar(state, declared)) : "";
+  const meant = typeof state === "string" ? formatDidYouMean(findSimilar(state, declared)) : "";
   const known =
     declared.length === 0
       ? `the pipeline declares none. Add states: [${given}] to its ledger.`

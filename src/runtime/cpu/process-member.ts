@@ -59,7 +59,7 @@ export class ProcessMember implements Member {
       resolve();
     };
     this.#ready.promise.catch(() => undefined);
-    child.on("message", (message) => this.#hear(message as Partial<FromMember> | null));
+    child.on("message", (message) => this.#receive(message as Partial<FromMember> | null));
     child.on("disconnect", () => this.#noteSilence());
     child.once("exit", (code, signal) => {
       // Kill also what its tasks left running.
@@ -136,7 +136,7 @@ export class ProcessMember implements Member {
   }
 
   /** Checks every message: a task may find a way to send anything on the channel. */
-  #hear(message: Partial<FromMember> | null): void {
+  #receive(message: Partial<FromMember> | null): void {
     if (message?.kind === "ready") return this.#ready.resolve();
     const asked = this.#asked;
     if (message?.kind !== "answer" || asked === null || asked.id !== message.id) return;

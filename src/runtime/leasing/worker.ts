@@ -223,7 +223,7 @@ export class Worker {
 
   #renewWithPermits(leases: readonly LeaseRef[], until: number): Promise<readonly LeaseRef[]> {
     const { store, settings, id } = this.#parts;
-    return this.#permits.whileAsking(null, async (question) => {
+    return this.#permits.duringRequest(null, async (question) => {
       const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
       this.#permits.grant(question, permits, until);
       return lost;

@@ -58,7 +58,7 @@ export class SourceFile {
       throw error;
     } finally {
       opening.users--;
-      await closeWhenLeft(opening);
+      await closeWhenUnused(opening);
     }
   }
 
@@ -67,7 +67,7 @@ export class SourceFile {
     const opening = this.#opening;
     if (opening === null) return;
     this.#retire(opening);
-    await closeWhenLeft(opening);
+    await closeWhenUnused(opening);
     await opening.closed.promise;
   }
 
@@ -77,7 +77,7 @@ export class SourceFile {
   }
 }
 
-async function closeWhenLeft(opening: Opening): Promise<void> {
+async function closeWhenUnused(opening: Opening): Promise<void> {
   if (!opening.retired || opening.users > 0) return;
   // A failed open has nothing to close, and its user has got the error.
   const handle = await opening.handle.catch(() => null);

@@ -19,7 +19,7 @@ export async function inVirtualTime<Result>(
   let failures: readonly unknown[];
   try {
     result = await world.play((async () => test(world))());
-    failures = world.untoldFailures;
+    failures = world.unreportedFailures;
   } finally {
     await world.end();
   }

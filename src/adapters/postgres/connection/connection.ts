@@ -157,7 +157,7 @@ export class Connection {
       try {
         return await this.#writeOnce(change);
       } catch (error) {
-        if (named && this.#goesNameless(error)) continue;
+        if (named && this.#stopsUsingNames(error)) continue;
         if (!isContention(error) || clock.monotonicMs() >= giveUpAt) throw this.#translate(error);
       }
       await sleep(clock, RETRY_MIN_MS + waitMs * random.next());
@@ -207,7 +207,7 @@ export class Connection {
     const { clock } = this.#options;
     const giveUpAt = clock.monotonicMs() + FATE_MS;
     for (;;) {
-      const fate = await this.#askFate(begun).catch(() => "ask_again");
+      const fate = await this.#queryFate(begun).catch(() => "ask_again");
       if (fate === "committed") return true;
       if (fate === "not_committed") return false;
       if (fate === "unknowable" || clock.monotonicMs() >= giveUpAt) {
@@ -222,7 +222,7 @@ export class Connection {
   }
 
   /** On a separate connection: those of the pool may all be waiting for something. */
-  async #askFate(begun: Begun): Promise<Fate> {
+  async #queryFate(begun: Begun): Promise<Fate> {
     const { id } = begun;
     invariant(id !== null, "a transaction that writes has a number");
     const client = createClient(this.#options.address, { query_timeout: CONNECT_MS });
@@ -235,7 +235,7 @@ export class Connection {
   }
 
   /** True when that is why it failed, and a retry without names will work. */
-  #goesNameless(error: unknown): boolean {
+  #stopsUsingNames(error: unknown): boolean {
     this.#isNameless ||= isPoolersFault(error);
     return isPoolersFault(error);
   }
@@ -246,7 +246,7 @@ export class Connection {
     try {
       return await this.#readOnce(look);
     } catch (error) {
-      if (named && this.#goesNameless(error)) return this.read(look);
+      if (named && this.#stopsUsingNames(error)) return this.read(look);
       throw this.#translate(error);
     }
   }

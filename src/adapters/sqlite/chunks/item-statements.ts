@@ -29,7 +29,7 @@ const MESSAGE_CHARS_MAX = 2_000;
 /** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH and RANGE: a retry would fail again. */
 const PERMANENT: readonly number[] = [1, 18, 19, 20, 25];
 /** What may follow a statement. */
-const NOTHING_BEHIND = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
+const EMPTY_REST = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
 
 /** What earlier attempts at a commit have shown. */
 export class SavepointMode {
@@ -133,7 +133,7 @@ export class ItemStatements {
     if (known !== undefined) return known;
     const statement = this.#connection.prepare(sql);
     // Of several statements the driver takes the first, and silently ignores the others.
-    if (!NOTHING_BEHIND.test(sql.slice(statement.sourceSQL.length))) {
+    if (!EMPTY_REST.test(sql.slice(statement.sourceSQL.length))) {
       throw new BadStatement("it contains more than one statement; queue each one separately");
     }
     refuseMissing(statement, values);

@@ -33,13 +33,13 @@ export class ChangeWatch {
     }
     return () => {
       this.#watchers.delete(watcher);
-      if (this.#watchers.size === 0) this.#cancelLooking();
+      if (this.#watchers.size === 0) this.#stopPolling();
     };
   }
 
   stop(): void {
     this.#watchers.clear();
-    this.#cancelLooking();
+    this.#stopPolling();
     this.#stopListening();
   }
 
@@ -53,7 +53,7 @@ export class ChangeWatch {
     });
   }
 
-  #cancelLooking(): void {
+  #stopPolling(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
   }

@@ -114,7 +114,7 @@ async function watch(
 /** Notes once that there is no progress. */
 function suggestWorker(cli: Cli, note: (text: string) => void): (batch: BatchSnapshot) => void {
   let last = { done: -1, at: 0 };
-  let isAsked = false;
+  let isSuggested = false;
   return (batch) => {
     const { counts } = batch;
     const now = cli.clock.monotonicMs();
@@ -122,8 +122,8 @@ function suggestWorker(cli: Cli, note: (text: string) => void): (batch: BatchSna
     // The reason for the wait is already shown.
     const isHeld = describeHold(batch, null) !== null;
     if (done !== last.done || isHeld) last = { done, at: now };
-    else if (!isAsked && now - last.at >= QUIET_MS) {
-      isAsked = true;
+    else if (!isSuggested && now - last.at >= QUIET_MS) {
+      isSuggested = true;
       note("no progress for 30 s: is a worker running? `sluice work <pipeline.ts>` starts one");
     }
   };

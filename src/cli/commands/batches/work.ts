@@ -267,7 +267,7 @@ async function makeLook(
   { engine: { store }, pipelines, display, printEnding }: WatchParts,
   flags: WorkFlags,
 ): Promise<() => Promise<boolean>> {
-  const ended = await EndedBatches.fromNowOn(store);
+  const ended = await EndedBatches.startNow(store);
   let lastNote = "";
   return async () => {
     // Read before the endings: a batch that ends in between is reported, and not waited for.

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { nameGroupReader } from "../../../core/events/reader-name.ts";
-import { askDidYouMean, findSimilar } from "../../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../../core/base/similar-words.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { TopicView } from "../../../ports/store/topic-store.ts";
 import { readMessage } from "../../../runtime/delivering/stream.ts";
@@ -245,7 +245,7 @@ async function findTopic(store: Store, name: string): Promise<TopicView> {
   const names = all.map(({ topic }) => topic);
   throw new SluiceError("NOT_FOUND", `this store has no topic ${name}`, {
     kind: "topic",
-    hint: askDidYouMean(findSimilar(name, names)) || "`sluice topics` lists all topics.",
+    hint: formatDidYouMean(findSimilar(name, names)) || "`sluice topics` lists all topics.",
   });
 }
 
