@@ -120,7 +120,7 @@ function isNetwork(text: string): boolean {
   }
 }
 
-const HINT = "systems/site-packets/README.md shows what a configuration may hold.";
+const HINT = "systems/site-packets/README.md lists all settings.";
 
 export async function loadConfig(path: string): Promise<Config> {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {

@@ -62,6 +62,6 @@ function readClass(text: string): ErrorClass {
   if (found !== undefined) return found;
   const meant = formatDidYouMean(findSimilar(text, ERROR_CLASSES));
   throw new SluiceError("USAGE", `${JSON.stringify(text)} is not an error class`, {
-    hint: `${meant} It is one of ${ERROR_CLASSES.join(", ")}.`.trim(),
+    hint: `${meant} Use one of ${ERROR_CLASSES.join(", ")}.`.trim(),
   });
 }

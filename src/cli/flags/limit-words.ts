@@ -33,7 +33,7 @@ export function readLimitWords(kind: string, words: readonly string[], values: 0
   if (!fits) {
     const value = values === 0 ? "" : known === "rate" ? " <n>/s" : " <n>";
     const verb = values === 0 ? "clear" : "set";
-    throw new SluiceError("USAGE", `a ${known} is not named like that`, {
+    throw new SluiceError("USAGE", `the arguments do not fit a ${known}`, {
       hint: `sluice limits ${verb} ${FORMS[known]}${value}`,
     });
   }
@@ -63,7 +63,7 @@ function readKind(word: string): LimitKind {
   const question = formatDidYouMean(findSimilar(word, LIMIT_KINDS));
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a kind of limit`, {
     field: "limit",
-    hint: `${question} It is one of ${LIMIT_KINDS.join(", ")}.`.trim(),
+    hint: `${question} Use one of ${LIMIT_KINDS.join(", ")}.`.trim(),
   });
 }
 
@@ -71,9 +71,9 @@ function readScope(word: string): CapScope {
   const scope = CAP_SCOPES.find((one) => one === word);
   if (scope !== undefined) return scope;
   const question = formatDidYouMean(findSimilar(word, CAP_SCOPES));
-  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} has no cap`, {
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} cannot have a cap`, {
     field: "limit",
-    hint: `${question} A cap is of one of ${CAP_SCOPES.join(", ")}.`.trim(),
+    hint: `${question} A cap belongs to one of ${CAP_SCOPES.join(", ")}.`.trim(),
   });
 }
 
@@ -94,7 +94,7 @@ export function readRate(word: string, burst: string | undefined): Rate {
   if (count === undefined || period === undefined) {
     throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a rate`, {
       field: "limit",
-      hint: "A rate is such as 5/s, 30/min or 100/h.",
+      hint: "Write a rate as 5/s, 30/min or 100/h.",
     });
   }
   const perSecond = Number(count) / period;

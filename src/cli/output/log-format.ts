@@ -23,6 +23,6 @@ export function refuseBadFormat(env: NodeJS.ProcessEnv): void {
   const given = env[VARIABLE] ?? "";
   if (given === "" || LOG_FORMATS.includes(given as LogFormat)) return;
   throw new SluiceError("BAD_CONFIG", `${VARIABLE} is ${JSON.stringify(given)}`, {
-    hint: `It is one of ${LOG_FORMATS.join(", ")}.`,
+    hint: `Use one of ${LOG_FORMATS.join(", ")}.`,
   });
 }

@@ -199,7 +199,7 @@ export class Operator {
       const question = formatDidYouMean(findSimilar(policy, LANE_POLICIES));
       throw new SluiceError("BAD_OPTION", `${JSON.stringify(policy)} is not a lane policy`, {
         field: "policy",
-        hint: `${question} A policy is ${LANE_POLICIES.join(", ")}.`.trim(),
+        hint: `${question} The policies are ${LANE_POLICIES.join(", ")}.`.trim(),
       });
     }
     await this.checkTarget({ lane });
@@ -365,7 +365,7 @@ function readMode({ mode }: StopOptions, otherwise: StopMode): StopMode {
   if (STOP_MODES.includes(mode)) return mode;
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(mode)} is not a stop mode`, {
     field: "mode",
-    hint: `It is one of ${STOP_MODES.join(", ")}.`,
+    hint: `Use one of ${STOP_MODES.join(", ")}.`,
   });
 }
 
