@@ -55,7 +55,7 @@ type Ranges = Readonly<Record<4 | 6, BlockList>>;
 
 function checkAddress(text: string, allowed: Ranges): Refusal | null {
   const version = isIP(text);
-  if (version === 0) return refuseAddress(text, "no address");
+  if (version === 0) return refuseAddress(text, "not an address");
   // A zone names one of this host's own links.
   if (text.includes("%")) return refuseAddress(text, "an address with a zone");
   const isAllowed =
@@ -121,7 +121,8 @@ function refuseName(
   for (const { address } of addresses) {
     const refusal = check(address);
     if (refusal === null) continue;
-    return new RefusedAddressError({ ...refusal, why: `${hostname} resolves to ${refusal.why}` });
+    const why = `${hostname} resolves to a refused address: ${refusal.why}`;
+    return new RefusedAddressError({ ...refusal, why });
   }
   return null;
 }

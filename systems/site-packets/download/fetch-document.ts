@@ -180,7 +180,10 @@ class DocumentFetcher implements Fetcher {
     // Other 2xx answers are partial, empty, or not ready.
     if (statusCode !== 200 && statusCode !== 203) return makeStatusError(statusCode, headers, url);
     if (isEncoded(headers["content-encoding"])) {
-      return makeBadAnswerError(url, "it is compressed, although the request did not allow it");
+      return makeBadAnswerError(
+        url,
+        "it has a content-encoding, although the request asked for none",
+      );
     }
     const { bytesMax } = this.#limits;
     const declaredBytes = Number(readHeader(headers, "content-length") ?? 0);
