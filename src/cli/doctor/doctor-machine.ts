@@ -30,7 +30,7 @@ function checkPlatform(): Check {
   return warn(
     "platform",
     `${found}: Sluice is tested on Linux only`,
-    "Elsewhere a crashed worker's chunks come back when their lease runs out, not at once.",
+    "On other systems, chunks of a crashed worker are taken back only when their leases expire.",
   );
 }
 

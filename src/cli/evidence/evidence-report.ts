@@ -14,7 +14,7 @@ export const ENDING_PROOF = "proofs/ending.json";
 
 const EVIDENCE_FILES: EvidenceFiles = [
   ["report.html", "this evidence for people: open it in a browser"],
-  ["plan.json", "the batch: what was asked for, its steps and counts"],
+  ["plan.json", "the batch: its submission, steps and counts"],
   ["outcomes.csv", "the outcome of each item of each step"],
   ["failures.jsonl", "items that gave up, each with its cause"],
   ["attempts.jsonl", "attempts that failed and were retried, where a ledger of items is kept"],

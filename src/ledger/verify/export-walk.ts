@@ -62,7 +62,7 @@ class Walk {
       "LEDGER_EXPORT",
       `this is not a complete ledger export${place}: ${why}`,
       {
-        hint: "Verify it first: `verifyExport` says what is wrong with it.",
+        hint: "Verify it first: `verifyExport` reports the problem.",
       },
     );
   }

@@ -69,19 +69,19 @@ const accounts: Readonly<Record<string, Tampering>> = {
     forged: forge((model) => (dataOf(at(model, 6))["succeeded"] = "3-4"), BY_HOLDER),
     line: 19,
     record: "6",
-    why: /item 3 of step 0 had its outcome already/,
+    why: /item 3 of step 0 already had its outcome/,
   },
   "an item has two outcomes at once": {
     forged: forge((model) => (dataOf(at(model, 7))["skipped"] = "7-8"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /item 7 of step 0 had its outcome already/,
+    why: /item 7 of step 0 already had its outcome/,
   },
   "an item's failure becomes a success without a redrive": {
     forged: forge((model) => (dataOf(at(model, 7))["succeeded"] = "5-7,9"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /item 9 of step 0 had its outcome already/,
+    why: /item 9 of step 0 already had its outcome/,
   },
   "an item has a state after its outcome": {
     forged: forge((model) => {
@@ -90,7 +90,7 @@ const accounts: Readonly<Record<string, Tampering>> = {
     }, BY_HOLDER),
     line: 22,
     record: "6/2",
-    why: /item 3 of step 0 had its outcome already/,
+    why: /item 3 of step 0 already had its outcome/,
   },
   "an item goes back to work that had not failed": {
     forged: forge((model) => {

@@ -117,7 +117,7 @@ export class PlanCheck {
       const said = readCount(items, "items");
       if (!this.hasItems) return;
       const { items: seen, drive: opened } = this.#redriven;
-      ensure(said === seen, `${said} items went back to work, their records say ${seen}`);
+      ensure(said === seen, `${said} items went back to work, but their records say ${seen}`);
       ensure(seen === 0 || next === opened, `items went back to work in drive ${opened}`);
       this.#redriven = { items: 0, drive: 0 };
     },
@@ -169,7 +169,10 @@ export class PlanCheck {
       state !== "completed_with_errors" || failed > 0,
       "it completed with errors, but counts no failures",
     );
-    ensure(!wentThrough || cancelled === 0, `it went to its end, and ${cancelled} were cancelled`);
+    ensure(
+      !wentThrough || cancelled === 0,
+      `it ran to its end, but ${cancelled} items were cancelled`,
+    );
     this.#comparePlans(counts, wentThrough);
     this.#compareSteps(counts, wentThrough);
     if (!this.hasItems) return;
@@ -190,11 +193,11 @@ export class PlanCheck {
       planned += account.planned ?? 0;
       if (!wentThrough) continue;
       const { step, lastCounts } = account;
-      ensure(lastCounts !== null, `it went to its end, and step ${step} did not`);
+      ensure(lastCounts !== null, `it ran to its end, but step ${step} did not`);
       // A step with nothing to do after a redrive does not end again.
       ensure(
         lastCounts.planned === (account.planned ?? lastCounts.planned),
-        `it went to its end, and step ${step} grew to ${account.planned} items since it ended`,
+        `it ran to its end, but step ${step} grew to ${account.planned} items after it ended`,
       );
       if (this.hasItems) account.compare(lastCounts);
     }

@@ -81,7 +81,7 @@ const edits: Readonly<Record<string, Tampering>> = {
     forged: change(19, (line) => line.replace('"succeeded":"4"', '"succeeded":"5"')),
     line: 19,
     record: "6",
-    why: /item 5 of step 0 succeeded, and has no record of its own/,
+    why: /item 5 of step 0 succeeded, but has no record/,
   },
   "an item's error code is edited": {
     forged: change(23, (line) => line.replace("NO_PAGE", "NO_SITE")),
@@ -309,7 +309,7 @@ const signatures: Readonly<Record<string, Tampering>> = {
     }, UNSIGNED),
     line: 8,
     record: "5",
-    why: /item 0 of step 0 succeeded, and has no record of its own/,
+    why: /item 0 of step 0 succeeded, but has no record/,
   },
   "all is signed with another key": {
     forged: forge(() => undefined, BY_FORGER),

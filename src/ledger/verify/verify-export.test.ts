@@ -361,21 +361,21 @@ describe("completeness", () => {
       expect(await verify(batch)).toMatchObject({
         kind: "broken",
         record: "5",
-        why: expect.stringMatching(/^item 0 of step 0 .*, and has no record of its own$/) as string,
+        why: expect.stringMatching(/^item 0 of step 0 .*, but has no record$/) as string,
       });
     }
   });
 
   test.each([true, false])(
-    "a step that was planned cannot vanish (items: %s)",
+    "a step that was planned cannot be left out (items: %s)",
     async (itemLedger) => {
       const begun = (): ExportBuilder => new ExportBuilder().begin({ itemLedger });
-      const unended = { kind: "broken", why: "it went to its end, and step 0 did not" };
+      const unended = { kind: "broken", why: "it ran to its end, but step 0 did not" };
       expect(await verify(begun().plan(1_000).end("succeeded", {}))).toMatchObject(unended);
       const second = begun().plan(0).endStep({}).plan(1_000, 1).end("succeeded", {});
       expect(await verify(second)).toMatchObject({
         kind: "broken",
-        why: "it went to its end, and step 1 did not",
+        why: "it ran to its end, but step 1 did not",
       });
       const early = begun().plan(10).end("cancelled", { cancelled: 1 });
       expect(await verify(early)).toMatchObject({

@@ -124,7 +124,9 @@ function readDetails(text: string, what: string): Json {
     canonicalize(details);
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error;
-    throw new PermanentError(`${what} cannot be kept: ${error.message}`, { code: "BAD_DETAILS" });
+    throw new PermanentError(`${what} cannot be recorded: ${error.message}`, {
+      code: "BAD_DETAILS",
+    });
   }
   return details;
 }

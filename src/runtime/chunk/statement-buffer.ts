@@ -25,7 +25,7 @@ export class StatementBuffer {
     );
     if (this.#statements.length >= STATEMENTS_PER_ITEM_MAX) {
       throw refuse(
-        `it queues more than ${STATEMENTS_PER_ITEM_MAX} statements with commitWith; write one for several rows, or make several items of it`,
+        `it queues more than ${STATEMENTS_PER_ITEM_MAX} statements with commitWith; write one statement for several rows, or split the item`,
       );
     }
     if (this.#chars > QUEUED_CHARS_MAX) {

@@ -115,7 +115,7 @@ function splitHeader(path: string, record: Buffer, delimiter: string): readonly 
   if (text.includes("\r")) {
     throw refuseHeader(
       path,
-      "holds a bare carriage return",
+      "contains a bare carriage return",
       "Lines must end in LF or CRLF. Convert the file, for example with: tr '\\r' '\\n'.",
     );
   }

@@ -288,7 +288,7 @@ describe("a bad record fails alone", () => {
     expect(await readAll(content)).toEqual([
       { a: "ä", b: "☃" },
       ["INVALID_UTF8", expect.stringMatching(/^line 3: the record is not UTF-8/)],
-      ["NUL_BYTE", expect.stringMatching(/^line 4: the record holds a NUL byte: x\\u\{0\}y/)],
+      ["NUL_BYTE", expect.stringMatching(/^line 4: the record contains a NUL byte: x\\u\{0\}y/)],
       { a: "1", b: "2" },
     ]);
   });

@@ -150,7 +150,7 @@ class Run<Context, Input, Result> {
     } catch (error) {
       throw this.#describe(describeError(error).message, {
         cause: error,
-        hint: "A handler may run more than once for one item: make its effect one that can be repeated, for example with the idempotencyKey of its context.",
+        hint: "A handler may run more than once for one item: make its effect idempotent, for example with the idempotencyKey of its context.",
       });
     }
     return { ended, commits, isMet: world.faultsLeft.length === 0 };
