@@ -140,7 +140,9 @@ function readUsageError(error: CommanderError): ErrorView {
   // Called without a command: commander wants to show its help.
   if (error.code === "commander.help") {
     return viewError(
-      new SluiceError("USAGE", "no command was given", { hint: "`sluice --help` lists them." }),
+      new SluiceError("USAGE", "no command was given", {
+        hint: "`sluice --help` lists the commands.",
+      }),
     );
   }
   const [message = "", ...rest] = error.message.replace(/^error: /, "").split("\n");

@@ -59,7 +59,8 @@ function checkSchema({ schema }: ServerFacts): Check {
   }
   if (version < known) {
     const text = version === 0 ? "does not exist yet" : `version ${version} of ${known}`;
-    if (!mayChange) return bad("schema", `${text}, and this user may not create it`, grant);
+    const change = version === 0 ? "create" : "upgrade";
+    if (!mayChange) return bad("schema", `${text}, and this user may not ${change} it`, grant);
     if (version === 0) return good("schema", `${text}: the first run creates it`);
     return warn("schema", text, "The next run upgrades it. Back it up first.");
   }

@@ -188,7 +188,7 @@ async function* listFailures(store: Store, batch: BatchSnapshot): AsyncGenerator
   for await (const letter of all) yield `${JSON.stringify(viewDeadLetter(letter, batch))}\n`;
 }
 
-/** The records of handlers and of the engine about items, if the batch keeps a ledger of items. */
+/** Failed attempts that were retried, if the batch keeps a ledger of items. */
 async function* listAttempts(parts: PackParts): AsyncGenerator<string> {
   let lines: string[] = [];
   const pages: string[][] = [];

@@ -302,7 +302,7 @@ async function findUnfinished(
   return null;
 }
 
-/** The batches that a worker waits for and that only a person can continue. */
+/** What a person must do before the batch continues; null if it is neither paused nor parked. */
 function describeStopped(batch: BatchSnapshot): string | null {
   if (batch.pause === null && batch.parked === null) return null;
   const hold = describeHold(batch, null);

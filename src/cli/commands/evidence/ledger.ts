@@ -25,7 +25,7 @@ export function addLedgerCommand(program: Command, cli: Cli): void {
     .action(() => {
       refuseExcess(command);
       throw new SluiceError("USAGE", "no ledger command was given", {
-        hint: "`sluice ledger --help` lists them.",
+        hint: "`sluice ledger --help` lists the commands.",
       });
     });
   addExamples(command, [
