@@ -1,6 +1,6 @@
 /**
- * Tables and lists of facts: the only place that lines up columns. What comes from outside cannot
- * steer a terminal: every cell is made inert here.
+ * Tables and lists of facts: the only place that lines up columns. Text from outside cannot control
+ * the terminal, because every cell is made inert here.
  */
 import { formatCount } from "./format-number.ts";
 import { makeInert } from "./inert-text.ts";

@@ -34,7 +34,7 @@ export function onSupervisorGone(callback: () => void): void {
 }
 
 export function notifySupervisor(notice: EndingNotice): void {
-  // A supervisor that is gone need not be told.
+  // A supervisor that is gone cannot be notified.
   if (process.connected) process.send?.(notice, undefined, undefined, () => undefined);
 }
 

@@ -49,7 +49,7 @@ async function findLastPosition(store: Store): Promise<number> {
     low = high;
     high *= 2;
   }
-  // Something comes after `low`, nothing after `high`.
+  // There is a record after `low`, and none after `high`.
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
     if (await isBefore(middle)) low = middle;
