@@ -47,22 +47,22 @@ function readNumber(name: string, text: string): number {
   throw new Error(`--${name} takes a whole number above 0, not ${JSON.stringify(text)}`);
 }
 
-function say(...lines: readonly string[]): void {
+function print(...lines: readonly string[]): void {
   for (const line of lines) process.stdout.write(`${line}\n`);
 }
 
 async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>): Promise<number> {
-  say(describeSwarm(drawHour(seed)));
+  print(describeSwarm(drawHour(seed)));
   const { problems, world, calls, faults } = await playSeed(seed, cut);
-  if (options.trace) for (const { atMs, text } of world.trace.lines) say(`${atMs} ${text}`);
-  say(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
+  if (options.trace) for (const { atMs, text } of world.trace.lines) print(`${atMs} ${text}`);
+  print(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
   if (problems.length === 0) {
-    say("every promise held");
+    print("every promise held");
     return 0;
   }
-  say(...problems.map((problem) => `  - ${problem}`));
+  print(...problems.map((problem) => `  - ${problem}`));
   if (!options["no-shrink"] && options.cut === "") await explain(seed, problems);
-  else say(...tellStory(world.trace.lines, STORY_LINES));
+  else print(...tellStory(world.trace.lines, STORY_LINES));
   return 1;
 }
 
@@ -70,9 +70,9 @@ async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>
 async function explain(seed: number, problems: readonly string[]): Promise<void> {
   const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""));
   const { problems: left, world } = await playSeed(seed, cut);
-  say(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
-  say(...tellStory(world.trace.lines, STORY_LINES));
-  say(`replay: npm run sim -- --seed ${seed} --cut "${writeCut(cut)}"`);
+  print(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
+  print(...tellStory(world.trace.lines, STORY_LINES));
+  print(`replay: npm run sim -- --seed ${seed} --cut "${writeCut(cut)}"`);
 }
 
 async function playMany(options: ReturnType<typeof parse>): Promise<number> {
@@ -82,7 +82,7 @@ async function playMany(options: ReturnType<typeof parse>): Promise<number> {
   for (const { seed, cut, why } of once) {
     const { problems } = await playSeed(seed, cut);
     if (problems.length === 0) continue;
-    say(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
+    print(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
     return 1;
   }
   const startedAt = performance.now();
@@ -103,7 +103,7 @@ async function playMany(options: ReturnType<typeof parse>): Promise<number> {
 
 function tellFailure({ seed, problems }: SeedReport): void {
   if (problems.length === 0) return;
-  say(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
+  print(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
 }
 
 async function conclude(
@@ -126,9 +126,9 @@ async function conclude(
     medianFaults,
     judged,
   };
-  if (options.json) say(JSON.stringify({ ...figures, tookS, cells: met, empty }));
+  if (options.json) print(JSON.stringify({ ...figures, tookS, cells: met, empty }));
   else {
-    say(
+    print(
       `${seeds} seeds, ${totals.virtualHours.toFixed(0)} virtual hours in ${tookS.toFixed(0)} s: ${failed.length} failed`,
       `${calls} calls (median ${medianCalls} a seed), ${faults} faults (median ${medianFaults})`,
       `judged: ${JUDGED.map((what) => `${judged[what]} ${what}`).join(", ")}`,
@@ -136,7 +136,7 @@ async function conclude(
     );
   }
   if (options.coverage) {
-    say(
+    print(
       ...[...coverage.cells]
         .toSorted(([a], [b]) => (a < b ? -1 : 1))
         .map(([cell, times]) => `  ${cell}: ${times}`),
@@ -148,7 +148,7 @@ async function conclude(
     return 1;
   }
   if (seeds < SEEDS_FOR_COVERAGE || empty.length === 0) return 0;
-  say("never met:", ...empty.map((cell) => `  ${cell}`));
+  print("never met:", ...empty.map((cell) => `  ${cell}`));
   return 1;
 }
 
@@ -159,7 +159,7 @@ async function main(): Promise<number> {
     if (options.seed === undefined) return await playMany(options);
     return await playOne(readNumber("seed", options.seed), readCut(options.cut), options);
   } catch (error) {
-    say(String(error), USAGE);
+    print(String(error), USAGE);
     return 2;
   }
 }
