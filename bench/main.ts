@@ -142,13 +142,13 @@ function readRequest(args: readonly string[]): Request | { readonly problems: re
     problems.push(`name what to measure: ${Object.keys(SETS).join(" or ")}`);
   }
   if (!Number.isInteger(runs) || runs < 1 || runs > RUNS_MAX) {
-    problems.push(`--runs is a whole number from 1 to ${RUNS_MAX}`);
+    problems.push(`--runs must be a whole number from 1 to ${RUNS_MAX}`);
   }
   for (const key of only.filter((each) => !known.includes(each))) {
-    problems.push(`--only: there is no question "${key}"; there are ${known.join(", ")}`);
+    problems.push(`--only: there is no question "${key}"; the questions are ${known.join(", ")}`);
   }
   if (values.save && (values.quick || only.length > 0 || values.against !== undefined)) {
-    problems.push("--save keeps full runs only: leave out --quick, --only and --against");
+    problems.push("--save needs a full run: leave out --quick, --only and --against");
   }
   const { against = null } = values;
   const missing = against === null ? [] : findMissingBuild(against);

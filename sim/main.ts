@@ -56,23 +56,23 @@ function readStore(name: string | undefined, seed: number): WorldStore {
   throw new Error(`--store takes ${WORLD_STORES.join(" or ")}, not ${JSON.stringify(name)}`);
 }
 
-function say(...lines: readonly string[]): void {
+function print(...lines: readonly string[]): void {
   for (const line of lines) process.stdout.write(`${line}\n`);
 }
 
 async function playOne(seed: number, cut: Cut, options: ReturnType<typeof parse>): Promise<number> {
   const store = readStore(options.store, seed);
-  say(describeSwarm(drawHour(seed)), `store: ${store}`);
+  print(describeSwarm(drawHour(seed)), `store: ${store}`);
   const { problems, world, calls, faults } = await playSeed(seed, cut, { store });
-  if (options.trace) for (const { atMs, text } of world.trace.lines) say(`${atMs} ${text}`);
-  say(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
+  if (options.trace) for (const { atMs, text } of world.trace.lines) print(`${atMs} ${text}`);
+  print(`${calls} calls, ${faults} faults, trace ${world.trace.digest}`);
   if (problems.length === 0) {
-    say("every promise held");
+    print("every promise held");
     return 0;
   }
-  say(...problems.map((problem) => `  - ${problem}`));
+  print(...problems.map((problem) => `  - ${problem}`));
   if (!options["no-shrink"] && options.cut === "") await explain(seed, store, problems);
-  else say(...tellStory(world.trace.lines, STORY_LINES));
+  else print(...tellStory(world.trace.lines, STORY_LINES));
   return 1;
 }
 
@@ -84,9 +84,9 @@ async function explain(
 ): Promise<void> {
   const { cut, plays } = await shrink(seed, readPromise(problems[0] ?? ""), store);
   const { problems: left, world } = await playSeed(seed, cut, { store });
-  say(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
-  say(...tellStory(world.trace.lines, STORY_LINES));
-  say(`replay: npm run sim -- --seed ${seed} --store ${store} --cut "${writeCut(cut)}"`);
+  print(`seed ${seed}, reduced in ${plays} plays:`, ...left.map((problem) => `  - ${problem}`));
+  print(...tellStory(world.trace.lines, STORY_LINES));
+  print(`replay: npm run sim -- --seed ${seed} --store ${store} --cut "${writeCut(cut)}"`);
 }
 
 async function playMany(options: ReturnType<typeof parse>): Promise<number> {
@@ -96,7 +96,7 @@ async function playMany(options: ReturnType<typeof parse>): Promise<number> {
   for (const { seed, store, cut, why } of once) {
     const { problems } = await playSeed(seed, cut, { store });
     if (problems.length === 0) continue;
-    say(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
+    print(`seed ${seed} fails again (${why}):`, ...problems.map((problem) => `  - ${problem}`));
     return 1;
   }
   const startedAt = performance.now();
@@ -117,7 +117,7 @@ async function playMany(options: ReturnType<typeof parse>): Promise<number> {
 
 function tellFailure({ seed, problems }: SeedReport): void {
   if (problems.length === 0) return;
-  say(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
+  print(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
 }
 
 async function conclude(
@@ -140,9 +140,9 @@ async function conclude(
     medianFaults,
     judged,
   };
-  if (options.json) say(JSON.stringify({ ...figures, tookS, cells: met, empty }));
+  if (options.json) print(JSON.stringify({ ...figures, tookS, cells: met, empty }));
   else {
-    say(
+    print(
       `${seeds} seeds, ${totals.virtualHours.toFixed(0)} virtual hours in ${tookS.toFixed(0)} s: ${failed.length} failed`,
       `${calls} calls (median ${medianCalls} a seed), ${faults} faults (median ${medianFaults})`,
       `judged: ${JUDGED.map((what) => `${judged[what]} ${what}`).join(", ")}`,
@@ -150,7 +150,7 @@ async function conclude(
     );
   }
   if (options.coverage) {
-    say(
+    print(
       ...[...coverage.cells]
         .toSorted(([a], [b]) => (a < b ? -1 : 1))
         .map(([cell, times]) => `  ${cell}: ${times}`),
@@ -162,7 +162,7 @@ async function conclude(
     return 1;
   }
   if (seeds < SEEDS_FOR_COVERAGE || empty.length === 0) return 0;
-  say("never met:", ...empty.map((cell) => `  ${cell}`));
+  print("never met:", ...empty.map((cell) => `  ${cell}`));
   return 1;
 }
 
@@ -173,7 +173,7 @@ async function main(): Promise<number> {
     if (options.seed === undefined) return await playMany(options);
     return await playOne(readNumber("seed", options.seed), readCut(options.cut), options);
   } catch (error) {
-    say(String(error), USAGE);
+    print(String(error), USAGE);
     return 2;
   }
 }

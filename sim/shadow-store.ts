@@ -84,11 +84,7 @@ class Shadowing implements ShadowedStore {
   #busy = 0;
   #compared: Promise<void> = Promise.resolve();
 
-  constructor(
-    primary: MemoryStore,
-    shadow: Store,
-    { times, answers = "primary" }: ShadowOptions,
-  ) {
+  constructor(primary: MemoryStore, shadow: Store, { times, answers = "primary" }: ShadowOptions) {
     this.#primary = primary;
     this.#shadow = shadow;
     this.#times = times ?? null;

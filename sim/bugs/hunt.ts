@@ -63,7 +63,7 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
   const { seedsMax, seedLimitMs = SEED_LIMIT_MS } = options;
   const store = pickWorld(bug);
   const startedAt = performance.now();
-  const tell = (seeds: number | null, found: string): HuntResult => ({
+  const conclude = (seeds: number | null, found: string): HuntResult => ({
     bug: bug.name,
     seeds,
     tookMs: Math.round(performance.now() - startedAt),
@@ -80,10 +80,10 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
         const [problem] = await player.play({ seed, store });
         if (problem === undefined) continue;
         const [ours] = await clean.play({ seed, store });
-        if (ours === undefined) return tell(seed, problem);
+        if (ours === undefined) return conclude(seed, problem);
         unsound++;
       } catch (error) {
-        if (error instanceof Unfit) return tell(null, error.message);
+        if (error instanceof Unfit) return conclude(null, error.message);
         if (!(error instanceof Mishap)) throw error;
         mishaps.push(`seed ${seed}: ${error.message}`);
         player?.end();
@@ -95,7 +95,7 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
     player?.end();
   }
   const alike = unsound === 0 ? [] : [`${unsound} seeds fail without the bug as well`];
-  return tell(null, ["not caught", ...alike, ...mishaps].join("; "));
+  return conclude(null, ["not caught", ...alike, ...mishaps].join("; "));
 }
 
 /** Plays the code without a bug; each seed once. */

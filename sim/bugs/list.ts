@@ -49,5 +49,7 @@ export const bugs: readonly Bug[] = [
 export function findBug(name: string): Bug {
   const found = bugs.find((bug) => bug.name === name);
   if (found !== undefined) return found;
-  throw new Error(`there is no bug ${name}; there are ${bugs.map((bug) => bug.name).join(", ")}`);
+  throw new Error(
+    `there is no bug ${name}; the bugs are ${bugs.map((bug) => bug.name).join(", ")}`,
+  );
 }

@@ -17,7 +17,7 @@ export type PlayerWord =
   | { readonly kind: "unfit"; readonly why: string }
   | { readonly kind: "played"; readonly seed: number; readonly problems: readonly string[] };
 
-function say(word: PlayerWord): void {
+function send(word: PlayerWord): void {
   process.send?.(word);
 }
 
@@ -27,15 +27,17 @@ async function serve(name: string | undefined): Promise<void> {
   const { playSeed, WHOLE } = await import("./play.ts");
   const unloaded = listUnloaded();
   if (unloaded.length > 0) {
-    return say({ kind: "unfit", why: `no module loads ${unloaded.join(", ")}` });
+    return send({ kind: "unfit", why: `no module loads ${unloaded.join(", ")}` });
   }
   process.on("message", ({ seed, store }: SeedAsked) => {
-    void playSeed(seed, WHOLE, { store }).then(({ problems }) => say({ kind: "played", seed, problems }));
+    void playSeed(seed, WHOLE, { store }).then(({ problems }) =>
+      send({ kind: "played", seed, problems }),
+    );
   });
-  say({ kind: "ready" });
+  send({ kind: "ready" });
 }
 
 serve(process.argv[2]).catch((error: unknown) => {
-  say({ kind: "unfit", why: String(error) });
+  send({ kind: "unfit", why: String(error) });
   process.disconnect?.();
 });

@@ -103,7 +103,7 @@ export const rateBugs: readonly Bug[] = [
     name: "free-slot-draws-nothing",
     what: "After a handler was abandoned, its free slot draws no token for waiting items, and nothing looks again.",
     file: ITEM_LOOP,
-    before: "    if (this.#slots.size < controller.slots) rights.ask();\n",
+    before: "    if (this.#slots.size < controller.slots) rights.request();\n",
     after: "",
     also: [
       {

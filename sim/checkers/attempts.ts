@@ -16,7 +16,7 @@ export function checkAttempts(scene: Scene): Checker {
       const name = [run.batch, run.step, run.index, run.drive, run.attempt].join("/");
       const times = (made.get(name) ?? 0) + 1;
       made.set(name, times);
-      if (times > ALIKE_MAX) scene.say(`${describeRun(run)} for the ${times}th time`);
+      if (times > ALIKE_MAX) scene.fail(`${describeRun(run)} for the ${times}th time`);
       const place = findPlace(scene, run);
       if (place === null) return;
       const { chunk, position, step } = place;
@@ -25,17 +25,18 @@ export function checkAttempts(scene: Scene): Checker {
       const now = scene.world.storeClock.monotonicMs();
       // The fencing checker judges runs that lost their lease.
       if (chunk.state !== "leased" || chunk.fence !== run.fence) return;
-      if (chunk.guarded && tracked?.started !== true) scene.say(`${what}, which was not announced`);
+      if (chunk.guarded && tracked?.started !== true)
+        scene.fail(`${what}, which was not announced`);
       if (tracked !== undefined && tracked.dueAt > now) {
-        scene.say(`${what} ${tracked.dueAt - now} ms before it is due`);
+        scene.fail(`${what} ${tracked.dueAt - now} ms before it is due`);
       }
       const expected = (tracked?.attempts ?? 0) + 1;
-      if (run.attempt !== expected) scene.say(`${what} as try ${run.attempt}, not ${expected}`);
+      if (run.attempt !== expected) scene.fail(`${what} as try ${run.attempt}, not ${expected}`);
       const limit = run.plot.retry.attempts + (tracked?.deaths ?? 0);
-      if (run.attempt > limit) scene.say(`${what} as try ${run.attempt} of ${limit}`);
-      if (run.drive !== (tracked?.drive ?? 1)) scene.say(`${what} in drive ${run.drive}`);
+      if (run.attempt > limit) scene.fail(`${what} as try ${run.attempt} of ${limit}`);
+      if (run.drive !== (tracked?.drive ?? 1)) scene.fail(`${what} in drive ${run.drive}`);
       const final = step.passes >= step.settings.maxRedrives;
-      if (run.final !== final) scene.say(`${what}, final: ${run.final}`);
+      if (run.final !== final) scene.fail(`${what}, final: ${run.final}`);
     },
   };
 }

@@ -22,12 +22,12 @@ export function checkBackOff(scene: Scene): Checker {
       );
       // A death counts as a try as well, and has no back-off.
       if (failed && before.run.node === run.node && waitedMs < leastMs) {
-        scene.say(`${describeRun(run)} again after ${waitedMs} ms, not ${leastMs}`);
+        scene.fail(`${describeRun(run)} again after ${waitedMs} ms, not ${leastMs}`);
       }
       const deferred =
         run.doing.does === "later" && scene.plot.calm && run.attempt === before.run.attempt;
       if (deferred && before.run.ended && waitedMs < LATER_MS) {
-        scene.say(`${describeRun(run)} ${waitedMs} ms after it asked for ${LATER_MS}`);
+        scene.fail(`${describeRun(run)} ${waitedMs} ms after it asked for ${LATER_MS}`);
       }
     },
     onLeave: (run) => {

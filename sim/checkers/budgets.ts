@@ -18,7 +18,7 @@ export function checkBudgets(scene: Scene): Checker {
     const { deadlineAt, sealDeadlineAt, sealed } = batch;
     const isUnsealed = !sealed && sealDeadlineAt !== null && sealDeadlineAt <= now;
     if ((deadlineAt !== null && deadlineAt <= now) || isUnsealed) {
-      scene.say(`${nameBatch(batch)} is ${batch.state} after its deadline`);
+      scene.fail(`${nameBatch(batch)} is ${batch.state} after its deadline`);
     }
   };
   return {
@@ -46,9 +46,9 @@ function checkBudget(scene: Scene, { batch, step, plot }: StepPlace): void {
   if (batch.cancel !== null) return;
   const said = `with ${step.counts.failed} failures, ${failureBudget} allowed`;
   const spent = step.counts.failed > failureBudget;
-  if (batch.state === "running" && spent) scene.say(`${nameBatch(batch)} runs ${said}`);
+  if (batch.state === "running" && spent) scene.fail(`${nameBatch(batch)} runs ${said}`);
   const stopped = batch.state === "failed" && batch.reason?.code === "FAILURE_BUDGET";
-  if (stopped && !spent) scene.say(`${nameBatch(batch)} failed ${said}`);
+  if (stopped && !spent) scene.fail(`${nameBatch(batch)} failed ${said}`);
 }
 
 /** Nothing behind the canary runs before all of it has its outcome. */
@@ -61,5 +61,6 @@ function checkCanary(scene: Scene, { batch, step, plot }: StepPlace, chunk: numb
     .some(({ start, end, outcomes }) =>
       Array.from({ length: end - start }).some((_, at) => getOutcome(outcomes, at) === PENDING),
     );
-  if (waits) scene.say(`chunk ${chunk} of ${nameBatch(batch)} is leased before its canary is done`);
+  if (waits)
+    scene.fail(`chunk ${chunk} of ${nameBatch(batch)} is leased before its canary is done`);
 }

@@ -34,7 +34,7 @@ export function checkCancelling(scene: Scene): Checker {
     else if (!stoppedAt.has(id)) stoppedAt.set(id, world.time.nowMs);
     const drive = drives.get(id);
     if (batch.cancel === null && drive === batch.drive && !isEnded(batch.state)) {
-      scene.say(`${nameBatch(batch)} was cancelled, and is no longer`);
+      scene.fail(`${nameBatch(batch)} was cancelled, and is no longer`);
     }
     if (batch.cancel === null) {
       drives.delete(id);
@@ -59,24 +59,24 @@ export function checkCancelling(scene: Scene): Checker {
       const stoppedMs = world.time.nowMs - (stoppedAt.get(run.batch) ?? world.time.nowMs);
       if (stoppedMs <= seenWithinMs || !run.node.alive) continue;
       running.delete(run);
-      scene.say(`${describeRun(run)} and has no stop signal for ${stoppedMs} ms`);
+      scene.fail(`${describeRun(run)} and has no stop signal for ${stoppedMs} ms`);
     }
   };
   return {
     onCommit: (_node, verb, answer, args) => {
       for (const { batch: id, step, chunk } of listLeased(verb, answer)) {
         const batch = state.batches.get(id);
-        if (batch === undefined) return scene.say(`chunk ${chunk} of no batch is leased`);
+        if (batch === undefined) return scene.fail(`chunk ${chunk} of no batch is leased`);
         const what = `chunk ${step}/${chunk} of ${nameBatch(batch)} is leased`;
-        if (batch.state !== "running" || !batch.active) scene.say(`${what} and ${batch.state}`);
-        if (batch.step !== step) scene.say(`${what} while it is at step ${batch.step}`);
-        if (batch.cancel !== null) scene.say(`${what} after its cancel`);
-        if (listPauses(state, batch).length > 0) scene.say(`${what} while it is paused`);
+        if (batch.state !== "running" || !batch.active) scene.fail(`${what} and ${batch.state}`);
+        if (batch.step !== step) scene.fail(`${what} while it is at step ${batch.step}`);
+        if (batch.cancel !== null) scene.fail(`${what} after its cancel`);
+        if (listPauses(state, batch).length > 0) scene.fail(`${what} while it is paused`);
       }
       if (verb === "cancel" && (answer as ActResult).kind === "done") {
         const batch = state.batches.get(args[0] as string);
         if (batch !== undefined && batch.cancel === null && batch.state !== "cancelled") {
-          scene.say(`the cancel of ${nameBatch(batch)} is acknowledged and not there`);
+          scene.fail(`the cancel of ${nameBatch(batch)} is acknowledged and not there`);
         }
       }
       for (const batch of state.batches.values()) noteStop(batch);
@@ -85,10 +85,10 @@ export function checkCancelling(scene: Scene): Checker {
     onStart: (run) => {
       running.add(run);
       const batch = state.batches.get(run.batch);
-      if (batch?.state === "cancelled") scene.say(`${describeRun(run)}, which is cancelled`);
+      if (batch?.state === "cancelled") scene.fail(`${describeRun(run)}, which is cancelled`);
       const stoppedMs = world.time.nowMs - (stoppedAt.get(run.batch) ?? world.time.nowMs);
       if (plot.calm && stoppedMs > seenWithinMs) {
-        scene.say(`${describeRun(run)}, which was stopped ${stoppedMs} ms ago`);
+        scene.fail(`${describeRun(run)}, which was stopped ${stoppedMs} ms ago`);
       }
     },
     onLeave: (run) => void running.delete(run),
@@ -105,5 +105,5 @@ function checkNamed(scene: Scene, batch: Batch, run: ErrandRun): void {
   if (ended || !node.alive || overdue || batch.state !== "cancelled") return;
   const at = findPlace(scene, run)?.at;
   const named = batch.abandoned.some((one) => one.step === step && one.chunk === at);
-  if (!named) scene.say(`${nameBatch(batch)} is cancelled, and ${step}/${index} runs unnamed`);
+  if (!named) scene.fail(`${nameBatch(batch)} is cancelled, and ${step}/${index} runs unnamed`);
 }

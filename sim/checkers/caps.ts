@@ -49,7 +49,7 @@ export function checkCaps(scene: Scene): Checker {
     }
     if (calls.size === cap.slots) scene.count("full caps");
     if (calls.size <= cap.slots) return;
-    scene.say(`${describeRun(run)} as the ${calls.size}th handler in ${name}, not ${cap.slots}`);
+    scene.fail(`${describeRun(run)} as the ${calls.size}th handler in ${name}, not ${cap.slots}`);
   };
   return {
     onCommit: (_node, verb, answer, args) => {

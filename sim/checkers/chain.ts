@@ -12,12 +12,12 @@ export function checkChain(scene: Scene): Checker {
         const links = await readChain(scene.world.store, batch.submission.id);
         const verdict = verifyChain(links, (text) => hash("sha256", text));
         if (verdict.kind !== "intact") {
-          scene.say(`the chain of ${nameBatch(batch)} breaks: ${verdict.why}`);
+          scene.fail(`the chain of ${nameBatch(batch)} breaks: ${verdict.why}`);
         }
       }
       const positions = scene.world.store.state.records.map(({ position }) => position);
       const rises = positions.every((position, at) => position > (positions[at - 1] ?? 0));
-      if (!rises) scene.say("positions of records do not rise");
+      if (!rises) scene.fail("positions of records do not rise");
     },
   };
 }

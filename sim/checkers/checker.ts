@@ -22,7 +22,7 @@ export interface Scene {
   readonly errands: Errands;
   readonly plot: TrafficPlot;
   /** A promise is broken. */
-  say(problem: string, facts?: unknown): void;
+  fail(problem: string, facts?: unknown): void;
   /** The promise was judged: a promise that is never judged proves nothing. */
   count(what: Judged): void;
 }

@@ -11,8 +11,8 @@ export function checkCheckpoints(scene: Scene): Checker {
       if (what === "tries") tried.set(item, Math.max(stage, reached));
       if (what === "has") saved.set(item, Math.max(stage, had));
       if (what !== "begins") return;
-      if (stage < had) scene.say(`${item} begins after stage ${stage}, but had ${had}`);
-      if (stage > reached) scene.say(`${item} begins after stage ${stage}, which it never had`);
+      if (stage < had) scene.fail(`${item} begins after stage ${stage}, but had ${had}`);
+      if (stage > reached) scene.fail(`${item} begins after stage ${stage}, which it never had`);
     },
   };
 }

@@ -64,7 +64,7 @@ export function checkClosedKeys(scene: Scene): Checker {
     const closing = closings.get(name);
     const now = time.nowMs;
     if (closing === undefined || now < closing.from || now >= closing.until) return;
-    scene.say(`${describeRun(run)}, whose key ${name} is closed for ${closing.until - now} ms`);
+    scene.fail(`${describeRun(run)}, whose key ${name} is closed for ${closing.until - now} ms`);
   };
   return {
     onCommit: (node, verb, answer, args) => {
@@ -132,7 +132,7 @@ function checkOwn(scene: Scene) {
       for (const [name, { run, at }] of untold) {
         if (time.nowMs - at <= STORED_WITHIN_MS) continue;
         untold.delete(name);
-        if (run.node.alive) scene.say(`the store does not learn that ${name} is closed`);
+        if (run.node.alive) scene.fail(`the store does not learn that ${name} is closed`);
       }
     },
     trouble: (node: Node): void => void troubledAt.set(node, time.nowMs),
@@ -156,7 +156,7 @@ function checkOwn(scene: Scene) {
       // Items that are checked or announced first were already on their way.
       if (run.plot.checkMaxMs !== null || findPlace(scene, run)?.chunk.guarded !== false) return;
       if (newest > closing.at - ANSWER_MS || time.nowMs - troubled < LATE_MS) return;
-      scene.say(`${describeRun(run)} with a token of ${name} that it held when told to close it`);
+      scene.fail(`${describeRun(run)} with a token of ${name} that it held when told to close it`);
     },
   };
 }

@@ -11,9 +11,9 @@ export function checkConservation(scene: Scene): Checker {
     const { counts } = step;
     known.set(step, counts);
     const what = `step ${number} of ${nameBatch(batch)}`;
-    if (isEnded(batch.state) && counts.pending > 0) scene.say(`${what} has ended`, counts);
+    if (isEnded(batch.state) && counts.pending > 0) scene.fail(`${what} has ended`, counts);
     const problem = describeMiscount(step);
-    if (problem !== null) scene.say(`${what} ${problem}`);
+    if (problem !== null) scene.fail(`${what} ${problem}`);
   };
   return {
     onCommit: () => {

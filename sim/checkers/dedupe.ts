@@ -30,11 +30,11 @@ export function checkDedupe(scene: Scene): Checker {
         }
       }
       for (const [content, times] of successes) {
-        if (times > 1) scene.say(`${times} items with the content ${content} succeeded`);
+        if (times > 1) scene.fail(`${times} items with the content ${content} succeeded`);
       }
       // The item that succeeded may be one that retention deleted.
       for (const { what, content } of whole ? skips : []) {
-        if (!successes.has(content)) scene.say(`${what} was skipped, but no ${content} succeeded`);
+        if (!successes.has(content)) scene.fail(`${what} was skipped, but no ${content} succeeded`);
       }
     },
   };

@@ -34,7 +34,7 @@ export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
       const at = state.records.findLastIndex((one) => one.batch === batch && one.seq === seq);
       const record = state.records[at];
       if (record === undefined)
-        return scene.say(`${reader} gets ${batch}/${seq}, which is no record`);
+        return scene.fail(`${reader} gets ${batch}/${seq}, which is no record`);
       settled.add(`${reader}/${record.position}`);
       const before = furthest.get(reader) ?? 0;
       furthest.set(reader, Math.max(before, record.position));
@@ -43,13 +43,14 @@ export function checkDeliveries(scene: Scene): Checker & DeliveryListener {
         const skipped = state.records[back] as StoredRecord;
         if (isSettled(reader, skipped)) continue;
         const what = `${reader} gets ${batch}/${seq}`;
-        return scene.say(`${what} before ${skipped.batch}/${skipped.seq}`);
+        return scene.fail(`${what} before ${skipped.batch}/${skipped.seq}`);
       }
     },
     atEnd: () => {
       for (const reader of scene.plot.readers) {
         const missing = state.records.find((record) => !isSettled(reader, record));
-        if (missing !== undefined) scene.say(`${reader} never got ${missing.batch}/${missing.seq}`);
+        if (missing !== undefined)
+          scene.fail(`${reader} never got ${missing.batch}/${missing.seq}`);
       }
     },
   };

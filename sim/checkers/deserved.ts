@@ -48,9 +48,9 @@ async function checkStep(scene: Scene, place: StepPlace, ran: ReadonlySet<string
         outcome === FAILED
           ? findWrongDeath(scene, place, doing, byItem.get(item))
           : findWrongWord(place, doing, parcel, outcome);
-      if (problem !== null) scene.say(`${what} ${problem}`);
+      if (problem !== null) scene.fail(`${what} ${problem}`);
       if (outcome === SUCCEEDED && !ran.has(`${id}/${number}/${item}`)) {
-        scene.say(`${what} succeeded and never ran`);
+        scene.fail(`${what} succeeded and never ran`);
       }
     }
   }

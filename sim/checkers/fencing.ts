@@ -42,22 +42,22 @@ export function checkFencing(scene: Scene): Checker {
     return holder?.node !== node || holder.fence !== fence;
   };
   const checkLeases = (node: Node, verb: StoreVerb, answer: unknown, args: readonly unknown[]) => {
-    const say = (what: string, { batch, step, chunk, fence }: LeaseRef): void =>
-      scene.say(`${what} ${batch}/${step}/${chunk} with the old fence ${fence} is accepted`);
+    const fail = (what: string, { batch, step, chunk, fence }: LeaseRef): void =>
+      scene.fail(`${what} ${batch}/${step}/${chunk} with the old fence ${fence} is accepted`);
     if (verb === "work") {
       const { reports } = answer as WorkResult;
       for (const [at, report] of (args[0] as readonly Report[]).entries()) {
-        if (isStale(node, report) && reports[at] !== "lost") say("a report on", report);
+        if (isStale(node, report) && reports[at] !== "lost") fail("a report on", report);
       }
     }
     if (verb === "renew") {
       const lost = new Set((answer as RenewResult).lost.map(nameLease));
       for (const lease of args[1] as readonly LeaseRef[]) {
-        if (isStale(node, lease) && !lost.has(nameLease(lease))) say("a renewal of", lease);
+        if (isStale(node, lease) && !lost.has(nameLease(lease))) fail("a renewal of", lease);
       }
     }
     if (verb === "claimContents" && answer !== null && isStale(node, args[0] as LeaseRef)) {
-      say("a claim for", args[0] as LeaseRef);
+      fail("a claim for", args[0] as LeaseRef);
     }
   };
   return {
@@ -67,7 +67,7 @@ export function checkFencing(scene: Scene): Checker {
       for (const { batch, step, chunk, fence } of listLeased(verb, answer)) {
         const where = `${batch}/${step}/${chunk}`;
         const before = holders.get(where)?.fence ?? 0;
-        if (fence <= before) scene.say(`${where} is leased with fence ${fence} after ${before}`);
+        if (fence <= before) scene.fail(`${where} is leased with fence ${fence} after ${before}`);
         holders.set(where, { node, fence });
       }
       for (const batch of world.store.state.batches.values()) {
@@ -76,7 +76,7 @@ export function checkFencing(scene: Scene): Checker {
         }
         for (const { chunks } of batch.steps) {
           for (const chunk of chunks) {
-            if ((fences.get(chunk) ?? 0) > chunk.fence) scene.say("a fence falls", chunk.fence);
+            if ((fences.get(chunk) ?? 0) > chunk.fence) scene.fail("a fence falls", chunk.fence);
             fences.set(chunk, chunk.fence);
           }
         }
@@ -87,13 +87,13 @@ export function checkFencing(scene: Scene): Checker {
       if (place === null || cutShort.has(run.batch)) return;
       const { batch, chunk, at } = place;
       const what = describeRun(run);
-      if (batch.state !== "running") return scene.say(`${what}, which is ${batch.state}`);
+      if (batch.state !== "running") return scene.fail(`${what}, which is ${batch.state}`);
       if (chunk.state !== "leased" || chunk.leaseUntil <= world.time.nowMs) {
-        scene.say(`${what} without a live lease`);
+        scene.fail(`${what} without a live lease`);
       }
       const holder = holders.get(`${run.batch}/${run.step}/${at}`);
-      if (holder?.node !== run.node) scene.say(`${what}, which another node holds`);
-      if (run.fence !== chunk.fence) scene.say(`${what} with an old fence`);
+      if (holder?.node !== run.node) scene.fail(`${what}, which another node holds`);
+      if (run.fence !== chunk.fence) scene.fail(`${what} with an old fence`);
     },
   };
 }
@@ -118,7 +118,7 @@ function checkPlanning(
       const planned = (answer as PlanResult).kind === "planned";
       const isOld = fence < (rights.get(`${batch}/${step}`) ?? 0) && !parts.has(part);
       if (planned && isOld && !open)
-        scene.say(`a slicer without its claim plans ${chunks.length} chunks`);
+        scene.fail(`a slicer without its claim plans ${chunks.length} chunks`);
       if (planned) parts.add(part);
     }
     if (verb === "finishSlicing" && (answer as ActResult).kind === "done") {
@@ -127,7 +127,7 @@ function checkPlanning(
       // The same commit may have begun the next step of an open batch or of an empty step.
       const right = rights.get(`${id}/${step}`) ?? 0;
       if (fence < right)
-        scene.say(`a slicer without its claim finishes ${id} with ${fence} of ${right}`);
+        scene.fail(`a slicer without its claim finishes ${id} with ${fence} of ${right}`);
     }
   };
 }

@@ -58,7 +58,7 @@ export function checkItemLedger(scene: Scene): Checker {
       for (const batch of listBatches(scene)) {
         if (isKept(batch)) new Reading(scene, batch, runs).check();
         else if (batch.links.length > 0)
-          scene.say(`${nameBatch(batch)} keeps no ledger, and has links`);
+          scene.fail(`${nameBatch(batch)} keeps no ledger, and has links`);
       }
     },
   };
@@ -82,7 +82,7 @@ function checkLoss(scene: Scene, batch: Batch, lost: Pick<Told, "step" | "chunk"
       readTold(link).cause === "lost",
   );
   if (!isTold)
-    scene.say(`the loss of lease ${step}/${chunk}/${fence} of ${nameBatch(batch)} has no link`);
+    scene.fail(`the loss of lease ${step}/${chunk}/${fence} of ${nameBatch(batch)} has no link`);
 }
 
 function readTold({ body }: LinkRow): Told {
@@ -117,29 +117,30 @@ class Reading {
     }
   }
 
-  #say(problem: string): void {
-    this.#scene.say(`${problem} in the ledger of ${nameBatch(this.#batch)}`);
+  #fail(problem: string): void {
+    this.#scene.fail(`${problem} in the ledger of ${nameBatch(this.#batch)}`);
   }
 
   #readBlock({ block, seq }: LinkRow, told: Told): void {
     const { step, chunk, fence, block: said, failed = [] } = told;
     if (block === null && said === undefined) return;
-    if (block === null || said === undefined) return this.#say(`link ${seq} and its block differ`);
+    if (block === null || said === undefined) return this.#fail(`link ${seq} and its block differ`);
     const name = `${step}/${chunk}/${fence}/${said.number}`;
-    if (this.#blocks.has(name)) this.#say(`block ${name} is there twice`);
+    if (this.#blocks.has(name)) this.#fail(`block ${name} is repeated`);
     this.#blocks.add(name);
     if (computeBlockRoot(Buffer.from(block.lines)) !== said.root) {
-      this.#say(`block ${name} does not match its root`);
+      this.#fail(`block ${name} does not match its root`);
     }
     const lines = block.lines.split("\n").slice(0, -1);
-    if (lines.length !== said.count) this.#say(`block ${name} has ${lines.length} lines`);
+    if (lines.length !== said.count) this.#fail(`block ${name} has ${lines.length} lines`);
     for (const text of lines) {
       const { item, attempt, drive = 1, state } = JSON.parse(text) as Line;
       const run = `${this.#batch.submission.id}/${step}/${item}/${drive}/${attempt}`;
       // A check of an item may fail it, or take too long, before its handler starts.
       const hasFailed = failed.some((one) => one.item === item);
       const isSilent = state === SEEN && (hasFailed || this.#mayBeSilent(step));
-      if (!isSilent && !this.#runs.has(run)) this.#say(`a line of ${run}, which never took place,`);
+      if (!isSilent && !this.#runs.has(run))
+        this.#fail(`a line of ${run}, which never took place,`);
       const place = `${step}/${fence}/${item}`;
       this.#recorded.set(place, (this.#recorded.get(place) ?? new Set()).add(state));
     }
@@ -151,7 +152,7 @@ class Reading {
     for (const { item } of failed) this.#give(step, item, "failed", fence);
     for (const item of listItems(redriven)) {
       const was = this.#outcomes.get(`${step}/${item}`);
-      if (was !== "failed") this.#say(`item ${step}/${item} is redriven and was ${was}`);
+      if (was !== "failed") this.#fail(`item ${step}/${item} is redriven and was ${was}`);
       this.#outcomes.delete(`${step}/${item}`);
     }
   }
@@ -159,14 +160,14 @@ class Reading {
   #give(step: number, item: number, outcome: string, fence: number): void {
     const place = `${step}/${item}`;
     const was = this.#outcomes.get(place);
-    if (was !== undefined) this.#say(`item ${place} was ${was} and is ${outcome}`);
+    if (was !== undefined) this.#fail(`item ${place} was ${was} and is ${outcome}`);
     this.#outcomes.set(place, outcome);
     const states = this.#recorded.get(`${step}/${fence}/${item}`);
     // An item that was tried before may turn out to be a duplicate: then it has only its first
     // states.
     if (outcome === "failed" || (this.#mayBeSilent(step) && states !== undefined)) return;
     if (RECORDED.every((state) => states?.has(state))) return;
-    this.#say(`item ${place} is ${outcome} under fence ${fence} without its states`);
+    this.#fail(`item ${place} is ${outcome} under fence ${fence} without its states`);
   }
 
   /**
@@ -183,7 +184,7 @@ class Reading {
       const item = start + at;
       const is = OUTCOME_WORDS[getOutcome(outcomes, at)];
       const told = this.#outcomes.get(`${step}/${item}`) ?? "pending";
-      if (told !== is) this.#say(`item ${step}/${item} is ${is}, and ${told}`);
+      if (told !== is) this.#fail(`item ${step}/${item} is ${is}, and ${told}`);
     }
   }
 }

@@ -34,7 +34,7 @@ export function checkKeptLeases(scene: Scene): Checker {
       // Leases of a cancelled batch are not renewed.
       if (!lost || batch.cancel !== null) continue;
       const who = `${run.node.name}.${run.node.life}`;
-      scene.say(`${who} loses ${run.step}/${run.index} of ${nameBatch(batch)} for no reason`);
+      scene.fail(`${who} loses ${run.step}/${run.index} of ${nameBatch(batch)} for no reason`);
     }
   };
   return {
@@ -64,7 +64,7 @@ export function checkKeptLeases(scene: Scene): Checker {
           for (const [at, { state, fence }] of chunks.entries()) {
             const holder = holders.get(`${batch.submission.id}/${number}/${at}/${fence}`);
             if (state !== "leased" || holder !== node) continue;
-            scene.say(`${node.name} has closed and holds ${number}/${at} of ${nameBatch(batch)}`);
+            scene.fail(`${node.name} has closed and holds ${number}/${at} of ${nameBatch(batch)}`);
           }
         }
       }

@@ -26,7 +26,7 @@ export function checkLaneOrder(scene: Scene): Checker {
       if (other === batch) return;
       const waits = other.submission.lane === lane && !known.includes(other.submission.id);
       if (waits && !isEnded(other.state)) {
-        scene.say(`${nameBatch(batch)} starts before ${nameBatch(other)}, which came earlier`);
+        scene.fail(`${nameBatch(batch)} starts before ${nameBatch(other)}, which came earlier`);
       }
     }
   };
@@ -52,7 +52,7 @@ export function checkLaneOrder(scene: Scene): Checker {
     );
     // Where stuck batches are skipped, the next one must have workers as well.
     if (able === undefined || policy === "skip") return;
-    scene.say(`${nameBatch(holder)} is stuck in ${lane}, and ${nameBatch(able)} waits behind it`);
+    scene.fail(`${nameBatch(holder)} is stuck in ${lane}, and ${nameBatch(able)} waits behind it`);
   };
   const checkHolders = (verb: StoreVerb): Set<string> => {
     const held = new Map<string, string>();
@@ -63,18 +63,18 @@ export function checkLaneOrder(scene: Scene): Checker {
         // A holder steps aside only where stuck batches are passed over, and only at a sweep.
         const policy = state.lanePolicies.get(lane) ?? "block";
         if (policy !== "skip" || verb !== "sweep") {
-          scene.say(`${nameBatch(batch)} frees ${lane}, whose policy is ${policy}`);
+          scene.fail(`${nameBatch(batch)} frees ${lane}, whose policy is ${policy}`);
         }
       }
       if (verb === "sweep" && batch.active) checkStuck(batch);
       if (batch.active) {
         holding.add(id);
         const other = held.get(lane);
-        if (other !== undefined) scene.say(`${nameBatch(batch)} and ${other} both hold ${lane}`);
+        if (other !== undefined) scene.fail(`${nameBatch(batch)} and ${other} both hold ${lane}`);
         held.set(lane, nameBatch(batch));
-        if (isEnded(batch.state)) scene.say(`${nameBatch(batch)} has ended and holds its lane`);
+        if (isEnded(batch.state)) scene.fail(`${nameBatch(batch)} has ended and holds its lane`);
       } else if (batch.state === "running") {
-        scene.say(`${nameBatch(batch)} runs without its lane`);
+        scene.fail(`${nameBatch(batch)} runs without its lane`);
       }
     }
     return new Set(held.keys());
@@ -89,7 +89,7 @@ export function checkLaneOrder(scene: Scene): Checker {
       // that.
       const policy = state.lanePolicies.get(lane) ?? "block";
       if (policy === "skip" || listPauses(state, batch).length > 0) continue;
-      scene.say(
+      scene.fail(
         `no batch holds ${lane}, although ${nameBatch(batch)} (${batch.state}) waits for it`,
       );
     }
@@ -103,7 +103,7 @@ export function checkLaneOrder(scene: Scene): Checker {
         if (type === "batch.started") noteStart(batch, Number(data["drive"] ?? 1));
         const policy = state.lanePolicies.get(batch.submission.lane) ?? "block";
         if (type === "batch.parked" && data["code"] === "STUCK" && policy !== "park") {
-          scene.say(`${nameBatch(batch)} is parked in a lane whose policy is ${policy}`);
+          scene.fail(`${nameBatch(batch)} is parked in a lane whose policy is ${policy}`);
         }
         if (type === "batch.reopened") checkHead(scene, batch);
       }
@@ -140,7 +140,7 @@ function checkHead(scene: Scene, batch: Batch): void {
       other.parked === null &&
       !isEnded(other.state);
     if (waits && other.place < batch.place) {
-      scene.say(`${nameBatch(batch)} is reopened behind ${nameBatch(other)}`);
+      scene.fail(`${nameBatch(batch)} is reopened behind ${nameBatch(other)}`);
     }
   }
 }

@@ -18,9 +18,9 @@ export function checkLedger(scene: Scene): Checker {
         const verdict = await verifyExport(exported, { trusted: [SIGNING_KEY_ID] });
         if (verdict.kind === "broken") {
           const { record, why } = verdict;
-          scene.say(`the export of ${nameBatch(batch)} breaks at ${record}: ${why}`);
+          scene.fail(`the export of ${nameBatch(batch)} breaks at ${record}: ${why}`);
         } else if (batch.submission.settings.ledger?.item && !isConclusive(verdict)) {
-          scene.say(`the export of ${nameBatch(batch)} is not conclusive`, verdict);
+          scene.fail(`the export of ${nameBatch(batch)} is not conclusive`, verdict);
         }
       }
     },

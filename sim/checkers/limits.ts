@@ -22,7 +22,7 @@ export function checkLimits(scene: Scene): Checker {
       const overMs = now - run.startedAt - run.plot.timeLimitMs;
       if (!run.node.alive || overMs <= TOLD_WITHIN_MS) continue;
       running.delete(run);
-      scene.say(`${describeRun(run)} and has no stop signal ${overMs} ms after its time limit`);
+      scene.fail(`${describeRun(run)} and has no stop signal ${overMs} ms after its time limit`);
     }
   };
   return {
@@ -36,7 +36,7 @@ export function checkLimits(scene: Scene): Checker {
       active.set(where, now);
       counts.add(run);
       if (now > plot.concurrency)
-        scene.say(`${now} handlers of ${where} at the same time, in ${batch}`);
+        scene.fail(`${now} handlers of ${where} at the same time, in ${batch}`);
     },
     onLeave: (run) => {
       running.delete(run);
@@ -70,7 +70,7 @@ function checkRate(scene: Scene, id: string, { perSecond }: RedriveRequest): voi
     const windowMs = (due[from + perSecond] as number) - (due[from] as number);
     if (windowMs < 1_000) {
       const what = `${perSecond + 1} redriven items of ${nameBatch(batch)}`;
-      return scene.say(`${what} fall due within ${windowMs} ms`);
+      return scene.fail(`${what} fall due within ${windowMs} ms`);
     }
   }
 }

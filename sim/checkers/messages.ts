@@ -37,10 +37,10 @@ export function checkMessages(scene: Scene): Checker {
   const note = ({ id, topic }: StoredMessage): void => {
     const [batch, step, item, drive, what] = id.split("/");
     const isRight = topic === (what === "error" ? ERRORS_TOPIC : PARCELS_TOPIC);
-    if (!isRight) scene.say(`the message ${id} is in the topic ${topic}`);
+    if (!isRight) scene.fail(`the message ${id} is in the topic ${topic}`);
     const place = `${batch}/${step}/${item}`;
     const ends = left.get(place) ?? new Set();
-    if (ends.has(`${drive}/${what}`)) scene.say(`the message ${id} was written twice`);
+    if (ends.has(`${drive}/${what}`)) scene.fail(`the message ${id} was written twice`);
     left.set(place, ends.add(`${drive}/${what}`));
   };
   const checkItem = ({ batch, number, plot }: StepPlace, index: number, facts: Facts): void => {
@@ -50,14 +50,14 @@ export function checkMessages(scene: Scene): Checker {
     const isLeft = findLeft(ends, drives.get(place) ?? 1);
     const item = `item ${number}/${index} of ${nameBatch(batch)}`;
     const isDone = outcome === SUCCEEDED || outcome === SKIPPED;
-    if (isLeft === "others") scene.say(`${item} has other messages than its last run emitted`);
+    if (isLeft === "others") scene.fail(`${item} has other messages than its last run emitted`);
     // An item that is skipped as a duplicate never ran.
     const mayBeSilent = outcome === SKIPPED && plot.dedupes;
     if (isDone && isLeft === "none" && !mayBeSilent)
-      scene.say(`${item} is done and has no messages`);
-    if (!isDone && isLeft !== "none") scene.say(`${item} is not done and has messages`);
+      scene.fail(`${item} is done and has no messages`);
+    if (!isDone && isLeft !== "none") scene.fail(`${item} is not done and has messages`);
     if (outcome === FAILED && !ends.has(`${drive}/error`)) {
-      scene.say(`${item} failed for good in drive ${drive} without a message`);
+      scene.fail(`${item} failed for good in drive ${drive} without a message`);
     }
   };
   const checkStep = (place: StepPlace): void => {

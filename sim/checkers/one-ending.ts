@@ -24,17 +24,17 @@ export function checkOneEnding(scene: Scene): Checker {
         const drive = Number(data["drive"] ?? 0);
         if (type === "batch.ended") {
           known.ended++;
-          if (known.drives.has(drive)) scene.say(`${batch} ends drive ${drive} twice`);
+          if (known.drives.has(drive)) scene.fail(`${batch} ends drive ${drive} twice`);
           known.drives.add(drive);
         }
         if (type === "batch.reopened") known.reopened++;
         if (known.ended - known.reopened > 1)
-          scene.say(`${batch} ends again, and was not reopened`);
+          scene.fail(`${batch} ends again, and was not reopened`);
       }
       for (const batch of batches.values()) {
         const { ended = 0, reopened = 0 } = endings.get(batch.submission.id) ?? {};
         if (isEnded(batch.state) === ended > reopened) continue;
-        scene.say(`${nameBatch(batch)} is ${batch.state}, ended ${ended}, reopened ${reopened}`);
+        scene.fail(`${nameBatch(batch)} is ${batch.state}, ended ${ended}, reopened ${reopened}`);
       }
     },
   };

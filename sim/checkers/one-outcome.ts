@@ -42,7 +42,7 @@ export function checkOneOutcome(scene: Scene): Checker {
       if (was === PENDING || was === is) continue;
       const redriven = is === PENDING && batch.drive > before.drive;
       const item = `item ${number}/${chunk.start + at} of ${nameBatch(batch)}`;
-      if (!redriven) scene.say(`${item} was ${was} and is ${is}`);
+      if (!redriven) scene.fail(`${item} was ${was} and is ${is}`);
     }
   };
   return {
@@ -55,9 +55,9 @@ export function checkOneOutcome(scene: Scene): Checker {
     },
     onStart: (run) => {
       const place = findPlace(scene, run);
-      if (place === null) return scene.say(`${describeRun(run)}, which is in no chunk`);
+      if (place === null) return scene.fail(`${describeRun(run)}, which is in no chunk`);
       if (getOutcome(place.chunk.outcomes, place.position) !== PENDING) {
-        scene.say(`${describeRun(run)}, which has its outcome already`);
+        scene.fail(`${describeRun(run)}, which has its outcome already`);
       }
     },
     atEnd: async () => {
@@ -77,7 +77,7 @@ async function compareLetters(scene: Scene, place: StepPlace): Promise<void> {
   const letters = await scene.world.store.readDeadLetters(batch.submission.id, page);
   if (letters.length === step.counts.failed) return;
   const said = `${step.counts.failed} failed, ${letters.length} dead letters`;
-  scene.say(`step ${number} of ${nameBatch(batch)}: ${said}`);
+  scene.fail(`step ${number} of ${nameBatch(batch)}: ${said}`);
 }
 
 /** Every handler of these worlds returns its parcel. */
@@ -95,7 +95,7 @@ function compareResults(scene: Scene, place: StepPlace): void {
         : result === undefined;
       if (right) continue;
       const what = `item ${number}/${item} of ${nameBatch(batch)}`;
-      scene.say(`${what}, succeeded: ${succeeded}, has the result ${result?.value}`);
+      scene.fail(`${what}, succeeded: ${succeeded}, has the result ${result?.value}`);
     }
   }
 }

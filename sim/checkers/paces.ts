@@ -34,14 +34,14 @@ export function checkPaces(scene: Scene): Checker {
       const now = time.nowMs;
       const sinceMs = now - (known.at(-items) ?? Number.NEGATIVE_INFINITY);
       if (sinceMs < everyMs) {
-        scene.say(`${describeRun(run)} as the ${items + 1}th in ${sinceMs} of ${everyMs} ms`);
+        scene.fail(`${describeRun(run)} as the ${items + 1}th in ${sinceMs} of ${everyMs} ms`);
       }
       const afterMs = now - (known.at(-1) ?? Number.NEGATIVE_INFINITY);
       if (smooth && afterMs < everyMs / items - DUST_MS) {
-        scene.say(`${describeRun(run)} ${afterMs} ms after another, not ${everyMs / items}`);
+        scene.fail(`${describeRun(run)} ${afterMs} ms after another, not ${everyMs / items}`);
       }
       if (now - setAt > GRANTED_MS && isQuiet(pace, storeClock.wallMs())) {
-        scene.say(`${describeRun(run)} in quiet hours`);
+        scene.fail(`${describeRun(run)} in quiet hours`);
       }
       known.push(now);
     },

@@ -28,7 +28,7 @@ function checkBatch(scene: Scene, batch: Batch): void {
   const { pipelines } = scene.plot;
   const expected = pipelines.find(({ name }) => name === batch.submission.pipeline)?.steps.length;
   if (places.length !== expected) {
-    scene.say(`${nameBatch(batch)} has ${places.length} steps of ${expected}`);
+    scene.fail(`${nameBatch(batch)} has ${places.length} steps of ${expected}`);
   }
   let given: string[] | null = null;
   for (const place of places) {
@@ -37,7 +37,9 @@ function checkBatch(scene: Scene, batch: Batch): void {
     if (came === null) return;
     const got = came.map((parcel) => JSON.stringify(parcel));
     if (given !== null && got.toSorted().join() !== given.toSorted().join()) {
-      scene.say(`step ${place.number} of ${nameBatch(batch)} got ${got.join()} of ${given.join()}`);
+      scene.fail(
+        `step ${place.number} of ${nameBatch(batch)} got ${got.join()} of ${given.join()}`,
+      );
     }
     given = [...place.step.results.values()].map(({ value }) => value);
   }

@@ -19,31 +19,31 @@ export function checkPlan(scene: Scene): Checker {
           const { chunkSize } = place.plot;
           for (const { start, end } of place.step.chunks) {
             if ((!place.plot.waits && end - start > chunkSize) || end <= start) {
-              scene.say(`${what}: a chunk has ${end - start} items, ${chunkSize} at most`);
+              scene.fail(`${what}: a chunk has ${end - start} items, ${chunkSize} at most`);
             }
             if (start !== expected)
-              scene.say(`${what}: a chunk starts at ${start}, not ${expected}`);
+              scene.fail(`${what}: a chunk starts at ${start}, not ${expected}`);
             expected = end;
           }
           const ended = batch.state === "succeeded" || batch.state === "completed_with_errors";
           if (place.plot.waits && ended && expected !== 1) {
-            scene.say(`${what} waits for a count with ${expected} items`);
+            scene.fail(`${what} waits for a count with ${expected} items`);
           }
           if (place.number > 0) continue;
           const items = scene.errands.listItems(batch.submission.key ?? "");
           // An open batch that was stopped and reopened continues with the items that it has.
           const whole = ended && !(batch.submission.open && batch.drive > 1);
           if (whole && expected !== items.length) {
-            scene.say(`${what}: ${expected} items are planned, not ${items.length}`);
+            scene.fail(`${what}: ${expected} items are planned, not ${items.length}`);
           }
           const parcels = listParcels(scene, place, true) ?? [];
           const numbers = parcels.map((parcel) => parcel?.n);
-          if (new Set(numbers).size < numbers.length) scene.say(`${what} has ${numbers.join()}`);
+          if (new Set(numbers).size < numbers.length) scene.fail(`${what} has ${numbers.join()}`);
           // An iterable differs each time it is opened, but it is frozen in the order of one
           // opening.
           const rotates = pipelines.get(batch.submission.pipeline)?.supply === "iterable";
           const isOrdered = numbers.every((n, at) => n === at);
-          if (!rotates && !isOrdered) scene.say(`${what} is planned as ${numbers.join()}`);
+          if (!rotates && !isOrdered) scene.fail(`${what} is planned as ${numbers.join()}`);
         }
       }
     },

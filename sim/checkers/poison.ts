@@ -31,14 +31,14 @@ export function checkPoison(scene: Scene): Checker {
       // A handler that ignores its signal is abandoned, and may run beside what comes after it.
       const others = beside.filter(({ doing }) => doing.does !== "hang" && doing.does !== "dawdle");
       if (isSuspect && others.length > 0) {
-        scene.say(`${describeRun(run)}, a suspect, beside ${others.length} others`);
+        scene.fail(`${describeRun(run)}, a suspect, beside ${others.length} others`);
       }
       if (
         beside.some(
           (one) => suspects.has(one) && one.doing.does !== "hang" && one.doing.does !== "dawdle",
         )
       ) {
-        scene.say(`${describeRun(run)} beside a suspect`);
+        scene.fail(`${describeRun(run)} beside a suspect`);
       }
       running.add(run);
       if (isSuspect) suspects.add(run);
@@ -62,7 +62,7 @@ export function checkPoison(scene: Scene): Checker {
                   !run.ended,
               ).length;
               if (cut < deaths - 1) {
-                scene.say(
+                scene.fail(
                   `item ${number}/${start + index} is blamed ${deaths} times, interrupted ${cut}`,
                 );
               }

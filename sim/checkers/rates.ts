@@ -27,7 +27,7 @@ export function checkRates(scene: Scene): Checker {
       const level = Math.min(burst, filled) - readTokens(rate, run.parcel);
       buckets.set(name, { level, at: time.nowMs });
       if (level < -DUST) {
-        scene.say(`${describeRun(run)} with ${-level} tokens too many of ${name}`, limit);
+        scene.fail(`${describeRun(run)} with ${-level} tokens too many of ${name}`, limit);
       }
     },
   };

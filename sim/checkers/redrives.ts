@@ -19,7 +19,7 @@ export function checkRedrives(scene: Scene): Checker {
         const [id, { ceiling, dryRun }] = args as [string, RedriveRequest];
         const { redriven, batch } = answer as RedriveResult & { kind: "done" };
         if (redriven > ceiling)
-          scene.say(`${redriven} dead letters are redriven, ${ceiling} allowed`);
+          scene.fail(`${redriven} dead letters are redriven, ${ceiling} allowed`);
         if (!dryRun) asked.set(id, batch.drive);
         if (!dryRun) orders.made++;
       }
@@ -27,12 +27,12 @@ export function checkRedrives(scene: Scene): Checker {
         if (type === "dead_letters.redriven" && data["by"] === "op") orders.recorded++;
       }
       if (orders.recorded > scene.plot.acts.filter(({ act }) => act === "redrive").length) {
-        scene.say(`${orders.recorded} redrives are recorded, more than were asked for`);
+        scene.fail(`${orders.recorded} redrives are recorded, more than were asked for`);
       }
       for (const batch of state.batches.values()) {
         for (const { passes, settings } of batch.steps) {
           if (passes <= settings.maxRedrives) continue;
-          scene.say(`${nameBatch(batch)} has ${passes} passes of ${settings.maxRedrives}`);
+          scene.fail(`${nameBatch(batch)} has ${passes} passes of ${settings.maxRedrives}`);
         }
       }
     },
@@ -40,10 +40,10 @@ export function checkRedrives(scene: Scene): Checker {
       const place = findPlace(scene, run);
       if (place === null) return;
       const { step } = place;
-      if (step.discarded.has(run.index)) scene.say(`${describeRun(run)}, which was discarded`);
+      if (step.discarded.has(run.index)) scene.fail(`${describeRun(run)}, which was discarded`);
       const edited = step.overrides.get(run.index);
       if (edited !== undefined && edited !== JSON.stringify(run.parcel) && isCurrent(run.fence)) {
-        scene.say(`${describeRun(run)} as it was before it was edited`);
+        scene.fail(`${describeRun(run)} as it was before it was edited`);
       }
       // Of items that are handled together one may spoil the try of the others, and so may a lost
       // lease.
@@ -51,11 +51,11 @@ export function checkRedrives(scene: Scene): Checker {
       const refused = alone && run.doing.does === "refuse" && run.parcel.edited !== true;
       const wanted = (asked.get(run.batch) ?? 0) >= run.drive;
       if (refused && run.drive > 1 && !wanted) {
-        scene.say(`${describeRun(run)} in drive ${run.drive}, although it failed for good`);
+        scene.fail(`${describeRun(run)} in drive ${run.drive}, although it failed for good`);
       }
       const deaths = place.chunk.tracked.get(place.position)?.deaths ?? 0;
       if (refused && run.attempt > 1 + deaths) {
-        scene.say(`${describeRun(run)} as try ${run.attempt}, although it failed for good`);
+        scene.fail(`${describeRun(run)} as try ${run.attempt}, although it failed for good`);
       }
 
       function isCurrent(fence: number): boolean {

@@ -27,7 +27,7 @@ export function checkRests(scene: Scene): Checker {
     const known = (leases.get(name) ?? []).filter((at) => at > now - WITHIN_MS);
     leases.set(name, [...known, now]);
     if (known.length >= LEASES_MAX)
-      scene.say(`${name} is leased ${known.length + 1} times in vain`);
+      scene.fail(`${name} is leased ${known.length + 1} times in vain`);
   };
   return {
     onStart: ({ batch, step, index }) => {
@@ -47,7 +47,7 @@ export function checkRests(scene: Scene): Checker {
           if (chunk.state === "waiting" && chunk.limitWait !== null) waits.set(chunk, chunk.dueAt);
           const isGivenUp = chunk.state === "settled" && (resting.get(chunk) ?? 0) > now;
           if (verb === "sweep" && isGivenUp && hasStalled(chunk)) {
-            scene.say(
+            scene.fail(
               `a chunk of ${nameBatch(batch)} is given up as stalled while it waits for a limit`,
             );
           }

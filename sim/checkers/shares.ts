@@ -117,7 +117,7 @@ export function checkShares(scene: Scene): Checker {
     const [one, other] = stretch.services;
     const lastedMs = time.nowMs - stretch.since;
     const what = `${one.tenant} and ${other.tenant} of ${stretch.pipeline}`;
-    scene.say(`${what} do not get their shares in ${lastedMs} ms`, { ...facts, one, other });
+    scene.fail(`${what} do not get their shares in ${lastedMs} ms`, { ...facts, one, other });
   };
   const closeAll = (): void => {
     for (const [id, stretch] of stretches) close(id, stretch);

@@ -12,10 +12,10 @@ export function checkSoundNodes(scene: Scene): Checker {
         for (const { level, event, message, error } of logs) {
           if (level !== "error" || event === "delivery.given_up") continue;
           if (event === "engine.failed" && (mayStop || wasToldToStop(error))) continue;
-          scene.say(`${name}.${life} says ${event}: ${message}`);
+          scene.fail(`${name}.${life} says ${event}: ${message}`);
         }
         if (failure !== null) {
-          scene.say(`${name}.${life} gave up: ${describeError(failure).message}`);
+          scene.fail(`${name}.${life} gave up: ${describeError(failure).message}`);
         }
       }
     },

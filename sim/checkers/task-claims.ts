@@ -14,7 +14,7 @@ export function checkTaskClaims(scene: Scene): Checker {
       const other = held.get(task);
       held.set(task, { worker, until: now + forMs });
       if (other === undefined || other.worker === worker || other.until <= now) return;
-      scene.say(`${task} is claimed by ${worker} while ${other.worker} holds it`);
+      scene.fail(`${task} is claimed by ${worker} while ${other.worker} holds it`);
     },
   };
 }

@@ -28,7 +28,7 @@ export function checkTransitions(scene: Scene): Checker {
         };
         before.set(id, now);
         const need = (type: string, why: string): void => {
-          if (!types.includes(type)) scene.say(`${nameBatch(batch)} ${why}, and has no ${type}`);
+          if (!types.includes(type)) scene.fail(`${nameBatch(batch)} ${why}, and has no ${type}`);
         };
         if (was === undefined) {
           need("batch.submitted", "is there");

@@ -8,7 +8,7 @@ export function checkVersions(scene: Scene): Checker {
       const { release } = run;
       if (version === undefined || version === release.version) return;
       if (!release.accepts.includes(version)) {
-        scene.say(`${describeRun(run)} of version ${version} with the code of ${release.version}`);
+        scene.fail(`${describeRun(run)} of version ${version} with the code of ${release.version}`);
       }
     },
   };

@@ -31,7 +31,7 @@ export function checkWatching(scene: Scene): Checker {
         const ended = isEnded(batch.state);
         at.set(id, { step: batch.step, ended });
         if (known !== undefined && batch.step > known.step && !ends.has(id)) {
-          scene.say(`${nameBatch(batch)} goes on to step ${batch.step} unrecorded`);
+          scene.fail(`${nameBatch(batch)} goes on to step ${batch.step} unrecorded`);
         }
         if (verb !== "sweep") continue;
         const letters = countStalled(batch);
@@ -49,13 +49,13 @@ export function checkWatching(scene: Scene): Checker {
                 : isServed
                   ? null
                   : "no worker serves it";
-        if (why !== null) scene.say(`${nameBatch(batch)} is given up as stalled while ${why}`);
+        if (why !== null) scene.fail(`${nameBatch(batch)} is given up as stalled while ${why}`);
       }
       for (const { batch: id, type, data } of records) {
         if (type !== "batch.parked" || data["code"] !== "STALE") continue;
         const claim = state.claims.get(nameSlicingTask(id));
         if ((claim?.until ?? 0) > now) {
-          scene.say(`${id} is called stale while a slicer plans it`);
+          scene.fail(`${id} is called stale while a slicer plans it`);
         }
       }
       before = takeFacts(state);

@@ -53,7 +53,7 @@ export class Witness implements WorldListener, RunListener {
           ({ started, deaths }) => started && mustRunAlone(deaths) && !runs,
         );
         for (const { index } of blamed)
-          this.#say(`item ${start + index} is blamed for the death of another`);
+          this.#fail(`item ${start + index} is blamed for the death of another`);
       }
     }
   }
@@ -62,7 +62,7 @@ export class Witness implements WorldListener, RunListener {
   #recount({ submission, steps }: Batch): void {
     for (const step of steps) {
       const problem = describeMiscount(step);
-      if (problem !== null) this.#say(`${submission.id} ${problem}`);
+      if (problem !== null) this.#fail(`${submission.id} ${problem}`);
     }
   }
 
@@ -77,39 +77,39 @@ export class Witness implements WorldListener, RunListener {
     const chunks = batch?.steps[0]?.chunks;
     const at = chunks?.findIndex(({ start, end }) => start <= run.item && run.item < end);
     const chunk = chunks?.[at ?? -1];
-    if (batch === undefined || chunk === undefined) return this.#say(`${what}, of no chunk`);
+    if (batch === undefined || chunk === undefined) return this.#fail(`${what}, of no chunk`);
     const now = this.#world.time.nowMs;
-    if (context.index !== run.item) this.#say(`${what} as item ${context.index}`);
-    if (batch.state !== "running") this.#say(`${what} of a ${batch.state} batch`);
+    if (context.index !== run.item) this.#fail(`${what} as item ${context.index}`);
+    if (batch.state !== "running") this.#fail(`${what} of a ${batch.state} batch`);
     const position = run.item - chunk.start;
     if (getOutcome(chunk.outcomes, position) !== PENDING) {
-      this.#say(`${what}, which has its outcome already`);
+      this.#fail(`${what}, which has its outcome already`);
     }
     if (chunk.state !== "leased" || chunk.leaseUntil <= now) {
-      this.#say(`${what} without a live lease`);
+      this.#fail(`${what} without a live lease`);
     }
     if (this.#holders.get(`${context.batch}/${at}`) !== run.node) {
-      this.#say(`${what}, which another node holds`);
+      this.#fail(`${what}, which another node holds`);
     }
-    if (context.fence !== chunk.fence) this.#say(`${what} with an old fence`);
+    if (context.fence !== chunk.fence) this.#fail(`${what} with an old fence`);
     this.#checkHistory(what, chunk, position, run.attempt);
     const { concurrency, byChunk = false } = this.#workload.options;
-    if (this.#workload.crowdMax > concurrency && !byChunk) {
-      this.#say(`${this.#workload.crowdMax} handlers run at once`);
+    if (this.#workload.concurrentMax > concurrency && !byChunk) {
+      this.#fail(`${this.#workload.concurrentMax} handlers run at once`);
     }
   }
 
   #checkHistory(what: string, chunk: Chunk, position: number, attempt: number): void {
     const tracked = chunk.tracked.get(position);
-    if (chunk.guarded && tracked?.started !== true) this.#say(`${what}, which was not announced`);
+    if (chunk.guarded && tracked?.started !== true) this.#fail(`${what}, which was not announced`);
     if (tracked !== undefined && tracked.dueAt > this.#world.time.nowMs) {
-      this.#say(`${what} ${tracked.dueAt - this.#world.time.nowMs} ms before it is due`);
+      this.#fail(`${what} ${tracked.dueAt - this.#world.time.nowMs} ms before it is due`);
     }
     const expected = (tracked?.attempts ?? 0) + 1;
-    if (attempt !== expected) this.#say(`${what} as attempt ${attempt}, not ${expected}`);
+    if (attempt !== expected) this.#fail(`${what} as attempt ${attempt}, not ${expected}`);
   }
 
-  #say(problem: string, facts?: unknown): void {
+  #fail(problem: string, facts?: unknown): void {
     if (this.problems.length >= PROBLEMS_MAX) return;
     const tail = facts === undefined ? "" : `: ${JSON.stringify(facts)}`;
     this.problems.push(`at ${this.#world.time.elapsedMs} ms ${problem}${tail}`);

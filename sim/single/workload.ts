@@ -84,7 +84,7 @@ export class Workload {
   readonly runs: Run[] = [];
   readonly listeners: RunListener[] = [];
   /** The most handlers that ran at the same time in any life of a node. */
-  crowdMax = 0;
+  concurrentMax = 0;
   readonly #active = new Map<Node, number>();
   readonly #world: World;
 
@@ -173,7 +173,7 @@ export class Workload {
     const { timeLimitMs = ITEM_TIME_LIMIT_MS } = this.options;
     const active = (this.#active.get(node) ?? 0) + 1;
     this.#active.set(node, active);
-    this.crowdMax = Math.max(this.crowdMax, active);
+    this.concurrentMax = Math.max(this.concurrentMax, active);
     let counted = true;
     const leave = (): void => {
       if (counted) this.#active.set(node, (this.#active.get(node) ?? 1) - 1);

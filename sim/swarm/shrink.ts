@@ -20,11 +20,7 @@ export function readPromise(problem: string): string {
   return problem.split(":")[0] ?? problem;
 }
 
-export async function shrink(
-  seed: number,
-  promise: string,
-  store: WorldStore,
-): Promise<Shrunk> {
+export async function shrink(seed: number, promise: string, store: WorldStore): Promise<Shrunk> {
   const hour = drawHour(seed);
   let plays = 0;
   const breaks = async (cut: Cut): Promise<boolean> => {

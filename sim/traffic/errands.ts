@@ -317,16 +317,16 @@ export class Errands {
     { checkpoint, lastCheckpoint }: RunFacts,
   ): Promise<unknown> {
     if (checkpoint === undefined) return result;
-    const tell = (what: "tries" | "has", stage: number): void =>
+    const recordStage = (what: "tries" | "has", stage: number): void =>
       this.#tellStage(node, id, what, stage);
     const last = Number(lastCheckpoint?.data ?? 0);
     for (let stage = last + 1; stage <= stages; stage++) {
       await this.#spend(node, step.itemMaxMs);
       if (!node.alive) return never();
-      tell("tries", stage);
+      recordStage("tries", stage);
       await checkpoint("stage", stage);
       if (!node.alive) return never();
-      tell("has", stage);
+      recordStage("has", stage);
       if (stage === failsAfter && this.#doOnce(id, 1)) {
         throw new TransientError("between two stages", { code: "STUMBLED" });
       }

@@ -114,34 +114,34 @@ class Play {
   }
 
   #makeScene(promise: string): Scene {
-    const say = (problem: string, facts?: unknown): void => {
+    const fail = (problem: string, facts?: unknown): void => {
       if (this.#problems.length >= PROBLEMS_MAX) return;
       const tail = facts === undefined ? "" : `: ${JSON.stringify(facts)}`;
       this.#problems.push(`${promise}: at ${this.#world.time.elapsedMs} ms ${problem}${tail}`);
     };
     const count = (what: Judged): void =>
       void this.#judged.set(what, (this.#judged.get(what) ?? 0) + 1);
-    return { world: this.#world, errands: this.#errands, plot: this.#plot, say, count };
+    return { world: this.#world, errands: this.#errands, plot: this.#plot, fail, count };
   }
 
   async run(): Promise<Traffic> {
     const world = this.#world;
     const scene = this.#makeScene("no hang");
-    const say = (problem: string): void => scene.say(problem);
-    const onRejection = (error: unknown): void => say(`unexpected error: ${String(error)}`);
+    const fail = (problem: string): void => scene.fail(problem);
+    const onRejection = (error: unknown): void => fail(`unexpected error: ${String(error)}`);
     process.on("unhandledRejection", onRejection);
     try {
       this.#begin();
       const limitMs = this.#plot.lastsMs + OVERTIME_MS;
-      if (!(await world.run(() => this.#isOver(say), limitMs))) say(this.#describeRest());
-      for (const problem of await closeEngines(world, this.#engines)) say(problem);
+      if (!(await world.run(() => this.#isOver(fail), limitMs))) fail(this.#describeRest());
+      for (const problem of await closeEngines(world, this.#engines)) fail(problem);
       for (const checker of this.#checkers) await checker.atEnd?.();
     } catch (error) {
-      say(error instanceof Error ? (error.stack ?? String(error)) : String(error));
+      fail(error instanceof Error ? (error.stack ?? String(error)) : String(error));
     } finally {
       process.off("unhandledRejection", onRejection);
     }
-    for (const problem of this.#operator.problems) say(problem);
+    for (const problem of this.#operator.problems) fail(problem);
     return { world, errands: this.#errands, problems: this.#problems, judged: this.#judged };
   }
 
@@ -186,19 +186,19 @@ class Play {
   }
 
   /** Also reports what took too long. */
-  #isOver(say: (problem: string) => void): boolean {
+  #isOver(fail: (problem: string) => void): boolean {
     const { time } = this.#world;
     // A history with a broken promise may never end.
     if (this.#problems.length >= PROBLEMS_MAX) return true;
     if (this.#world.spins) {
-      say(`${this.#world.calls} calls, the last of them without end at one instant`);
+      fail(`${this.#world.calls} calls, the last of them without end at one instant`);
       return true;
     }
     if (time.elapsedMs < this.#plot.lastsMs) return false;
     if (this.#isDone) return this.#world.inTransit === 0;
     const calmMs = time.nowMs - Math.max(this.#calmAt, this.#operator.actedAt);
     if (calmMs <= this.#plot.calmLimitMs) return false;
-    say(`after ${calmMs} ms without a fault: ${this.#describeRest()}`);
+    fail(`after ${calmMs} ms without a fault: ${this.#describeRest()}`);
     return true;
   }
 

@@ -18,12 +18,12 @@ test("a command is loaded alone", () => {
   expect(listNeeded(["--json", "status", "b-k3x"])).toEqual(["status"]);
 });
 
-test("a word that may be a value is no reason to leave the command out", () => {
+test("a command is loaded even if its name may be an option's value", () => {
   expect(listNeeded(["--store", "run", "status"])).toEqual(["run", "status"]);
   expect(listNeeded(["cancel", "b-k3x", "--why", "list"])).toEqual(["list", "cancel"]);
 });
 
-test("what is no command, help and completion need all of them", () => {
+test("an unknown word, help and completion load all commands", () => {
   for (const argv of [["--help"], ["help", "status"], ["statsu", "run"], ["completion", "bash"]]) {
     expect(listNeeded(argv)).toEqual(all);
   }

@@ -30,8 +30,8 @@ function start(): void {
   process.on("exit", () => {
     if (finished) return;
     process.stderr.write(
-      "error UNFINISHED: the command stopped before its end: something that it waits for never comes\n" +
-        "hint: Look for a promise in the pipeline that never settles. A batch goes on with the same command.\n",
+      "error UNFINISHED: the command exited early: a promise never settled\n" +
+        "hint: Look for a promise in the pipeline that never settles. To resume the batch, run the same command.\n",
     );
   });
   const exitNow = (code: number): never => {

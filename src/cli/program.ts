@@ -56,7 +56,7 @@ export async function runProgram(
   await cli.out.flush();
   if (cli.out.failure !== null) {
     const message = `the output could not be written: ${cli.out.failure.message}`;
-    const hint = "Check where it goes to.";
+    const hint = "Check the disk or program that it goes to.";
     printErrorView({ code: "OUTPUT_FAILED", message, hint }, cli.err);
     exitCode = EXIT.failed;
   }
@@ -67,10 +67,14 @@ export async function runProgram(
 /** For errors that no command can catch: in a callback or a promise of the user's own. */
 export function reportCrash(error: unknown): void {
   const screen = errScreen ?? new Screen(process.stderr, process.env, true);
-  const crash = new SluiceError("CRASHED", `outside of any handler: ${viewError(error).message}`, {
-    hint: "A callback or an unawaited promise failed. The batch is kept: run the same command to resume it.",
-    cause: error,
-  });
+  const crash = new SluiceError(
+    "CRASHED",
+    `uncaught error outside of any handler: ${viewError(error).message}`,
+    {
+      hint: "A callback or an unawaited promise failed. The batch is kept: run the same command to resume it.",
+      cause: error,
+    },
+  );
   printError(crash, screen, false);
   printCauses(error, screen);
 }
@@ -136,7 +140,9 @@ function readUsageError(error: CommanderError): ErrorView {
   // Called without a command: commander wants to show its help.
   if (error.code === "commander.help") {
     return viewError(
-      new SluiceError("USAGE", "which command?", { hint: "`sluice --help` lists them." }),
+      new SluiceError("USAGE", "no command was given", {
+        hint: "`sluice --help` lists the commands.",
+      }),
     );
   }
   const [message = "", ...rest] = error.message.replace(/^error: /, "").split("\n");

@@ -69,8 +69,8 @@ export function answerText(contentType: string, text: string, ageMs: number): Pa
 }
 
 export function answerNothingYet(path: string): PageAnswer {
-  const error = `the worker has not made ${path} yet`;
-  return answerJson(503, { error, hint: "Ask again: it is busy." });
+  const error = `the worker has not produced ${path} yet`;
+  return answerJson(503, { error, hint: "Try again: the worker is busy." });
 }
 
 export function answerBadQuery(problem: {
@@ -85,7 +85,7 @@ export function answerUnknown(paths: readonly string[]): PageAnswer {
 }
 
 export function answerOtherMethod(): PageAnswer {
-  const answer = answerJson(405, { error: "pages are read with GET" });
+  const answer = answerJson(405, { error: "this page allows only GET" });
   return { ...answer, headers: { ...answer.headers, allow: "GET, HEAD" } };
 }
 

@@ -14,7 +14,7 @@ export interface Orphanhood {
 const LOOK_EVERY_MS = 500;
 
 /** Checks until the returned function is called. */
-export function watchForOrphanhood({ parent, graceMs }: Orphanhood, clock: Clock): () => void {
+export function watchForOrphan({ parent, graceMs }: Orphanhood, clock: Clock): () => void {
   const look = (): void => {
     // An orphan gets another parent.
     if (process.ppid === parent) cancel = clock.after(LOOK_EVERY_MS, look);

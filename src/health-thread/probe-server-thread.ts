@@ -26,7 +26,7 @@ import {
   type PageAnswer,
 } from "./health-pages.ts";
 import { readScalingQuery, retargetPage, SCALING_PATH } from "./scaling-page.ts";
-import { watchForOrphanhood } from "./orphan-watch.ts";
+import { watchForOrphan } from "./orphan-watch.ts";
 import { EventLoopMonitor } from "./event-loop-monitor.ts";
 import { PageCache } from "./page-cache.ts";
 import type {
@@ -49,17 +49,17 @@ const BUSY_AFTER_MS = 500;
 const orders = workerData as ProbeServerOrders;
 const port = parentPort;
 invariant(port !== null, "it is started as a thread");
-const say = (message: FromThread): void => port.postMessage(message, []);
+const send = (message: FromThread): void => port.postMessage(message, []);
 const pulse = new SharedHealth(orders.pulse);
 const leases = new SharedLeases(orders.leases);
-const shelf = new PageCache({
+const pageCache = new PageCache({
   clock: systemClock,
   paths: orders.listening === null ? [] : Object.keys(orders.pages),
-  ask: (path) => say({ kind: "ask", path }),
+  ask: (path) => send({ kind: "ask", path }),
   isBusy: () => computeBeatAgeMs(pulse.read(), systemClock.monotonicMs()) > BUSY_AFTER_MS,
 });
 const leaveOrphan =
-  orders.orphanhood === null ? null : watchForOrphanhood(orders.orphanhood, systemClock);
+  orders.orphanhood === null ? null : watchForOrphan(orders.orphanhood, systemClock);
 const keeper = orders.renewalStore === null ? null : startKeeper(orders.renewalStore);
 
 function startKeeper(kept: RenewalStore): LeaseRenewalThread {
@@ -68,7 +68,7 @@ function startKeeper(kept: RenewalStore): LeaseRenewalThread {
     leases,
     clock: systemClock,
     limits: orders.limits,
-    log: ({ level, event, message }) => say({ kind: "log", entry: { level, event, message } }),
+    log: ({ level, event, message }) => send({ kind: "log", entry: { level, event, message } }),
     // Loaded here, so that pages are served before the store is open.
     openStore: async () => {
       const { openStore } = await import("../stores/open-store.ts");
@@ -129,7 +129,7 @@ async function answer(request: IncomingMessage): Promise<PageAnswer> {
   }
   const query = path === SCALING_PATH ? readScalingQuery(url.slice(path.length)) : { target: null };
   if ("error" in query) return answerBadQuery(query);
-  const found = await shelf.read(path);
+  const found = await pageCache.read(path);
   if (found === null) return answerNothingYet(path);
   const { target } = query;
   const text = target === null ? found.text : retargetPage(found.text, target);
@@ -152,26 +152,26 @@ function listen(where: Listening): Server {
   const server = createServer(times, (request, response) => {
     respond(request, response).catch((error: unknown) => {
       const { message } = describeError(error);
-      say({ kind: "log", entry: { level: "warn", event: "health.page_failed", message } });
+      send({ kind: "log", entry: { level: "warn", event: "health.page_failed", message } });
       response.destroy();
     });
   });
   server.maxConnections = CONNECTIONS_MAX;
   server.on("error", (error: NodeJS.ErrnoException) => {
-    say({ kind: "refused", code: error.code ?? "UNEXPECTED", message: error.message });
+    send({ kind: "refused", code: error.code ?? "UNEXPECTED", message: error.message });
   });
   server.listen(where.port, where.host, () => {
-    say({ kind: "ready", port: (server.address() as AddressInfo).port });
+    send({ kind: "ready", port: (server.address() as AddressInfo).port });
   });
   return server;
 }
 
 const server = orders.listening === null ? null : listen(orders.listening);
-if (server === null) say({ kind: "ready", port: null });
+if (server === null) send({ kind: "ready", port: null });
 
 port.on("message", (message: ToThread) => {
   if (message.kind === "served") keeper?.noteServed(message.served);
-  else if (message.kind === "page") shelf.put(message.path, message.text);
+  else if (message.kind === "page") pageCache.put(message.path, message.text);
   else void close();
 });
 

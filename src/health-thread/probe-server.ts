@@ -140,7 +140,7 @@ export class ProbeServer {
     const { host, port } = this.#options.listening ?? { host: "nowhere", port: 0 };
     const why = code === "EADDRINUSE" ? "another program uses it" : message;
     return new SluiceError("HEALTH_PORT", `the health port ${host}:${port} is not open: ${why}`, {
-      hint: "Give another one with --health-port or SLUICE_HEALTH_PORT, or `off` for none.",
+      hint: "Choose another port with --health-port or SLUICE_HEALTH_PORT, or `off` for none.",
     });
   }
 

@@ -48,7 +48,7 @@ export interface Source<Item = unknown> {
   /**
    * Reads slices and returns them in the same order. Most calls pass adjacent slices, so that a
    * reader may merge its I/O. Throws a `SluiceError` with the code `SOURCE_CHANGED` when the data
-   * is not what was sliced, with `retryable` set when a retry may help.
+   * has changed since it was sliced, with `retryable` set when a retry may help.
    */
   read(locators: readonly string[]): Promise<readonly SliceItems[]>;
   /** Closes open files. */

@@ -102,12 +102,12 @@ class CommandSink implements Sink {
     const timeoutMs = this.#timeoutMs;
     return new Promise((resolve, reject) => {
       let cancelGrace: () => void = () => undefined;
-      const letGo = (): void => {
+      const release = (): void => {
         cancel();
         signal.removeEventListener("abort", abandon);
       };
       const finish = (failure: Error | null): void => {
-        letGo();
+        release();
         cancelGrace();
         child.stderr?.destroy();
         if (failure === null) resolve();
@@ -125,7 +125,7 @@ class CommandSink implements Sink {
       child.on("error", (error) => finish(this.#describeStartFailure(error)));
       child.on("exit", (code, killedBy) => {
         // Its process id may be reused from now on.
-        letGo();
+        release();
         const judge = (): void => finish(this.#judge(code, killedBy, stderr));
         child.on("close", judge);
         cancelGrace = clock.after(STDERR_GRACE_MS, judge);
@@ -145,8 +145,8 @@ class CommandSink implements Sink {
   #judge(code: number | null, killedBy: string | null, stderr: TextTail): Error | null {
     if (code === 0) return null;
     const how = killedBy === null ? `exited with ${code}` : `was ended by ${killedBy}`;
-    const said = stderr.read();
-    return new TransientError(`${this.target} ${how}${said === "" ? "" : `: ${said}`}`, {
+    const errorText = stderr.read();
+    return new TransientError(`${this.target} ${how}${errorText === "" ? "" : `: ${errorText}`}`, {
       code: "COMMAND_FAILED",
     });
   }

@@ -78,7 +78,7 @@ class JsonlSink implements Sink {
 
   async deliver(event: Delivered, context: SinkContext): Promise<void> {
     if (isMessage(event)) return this.deliverAll([event], context);
-    throw new PermanentError(`${NAME} takes messages of topics and no events`, {
+    throw new PermanentError(`${NAME} accepts only messages of topics, not events`, {
       code: "UNKNOWN_EVENT",
     });
   }

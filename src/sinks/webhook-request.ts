@@ -71,7 +71,7 @@ function describeFailure({ origin }: URL, code: string): TransientError {
 }
 
 function describeTimeout({ origin }: URL, timeoutMs: number): TransientError {
-  return new TransientError(`${origin} gave no answer within ${timeoutMs} ms`, {
+  return new TransientError(`${origin} did not answer within ${timeoutMs} ms`, {
     code: "TIME_LIMIT",
   });
 }

@@ -88,7 +88,7 @@ export function verifyWebhook<Delivery extends Delivered = BatchEvent>(
   const fitting = signatures
     .slice(0, SIGNATURES_MAX)
     .filter((signature) => isSame(expected, signature));
-  if (fitting.length === 0) throw refuse("no signature fits");
+  if (fitting.length === 0) throw refuse("no signature matches");
   return readBody(body) as Delivery;
 }
 
@@ -121,6 +121,6 @@ function readBody(body: string | Uint8Array): Delivered {
 
 function refuse(why: string): SluiceError {
   return new SluiceError("BAD_SIGNATURE", `the webhook is refused: ${why}`, {
-    hint: "Answer 400 and do nothing. Verify the body as it came, with the secret of the sender.",
+    hint: "Answer 400 and do nothing. Verify the raw body with the sender's secret.",
   });
 }

@@ -29,7 +29,7 @@ test("all problems of a webhook are reported at once, without a secret", () => {
         "  - url names 127.0.0.1, which is not a public address: allowPrivate: true allows it",
         "  - secret must have 24 bytes or more: as text, or as whsec_ and base64",
         "  - timeoutMs must be a whole number from 1 to 3600000 (got 0)",
-        "  - the header webhook-id is not yours to set",
+        "  - the header webhook-id is set by the sink: remove it",
         '  - the header "bad name" is not valid',
         '  - the header "authorization" is not valid',
         '  - events must be a list of events, for example ["batch.ended"]',
@@ -43,7 +43,7 @@ test.each(["ftp://example.com/", "file:///etc/passwd", "javascript:1", "example.
   "a URL that is not http or https is refused: %s",
   (url) => {
     expect(() => webhookSink({ url: url as string, secret: SECRET })).toThrow(
-      "url must be one of http or https",
+      "url must be an http or https URL",
     );
   },
 );

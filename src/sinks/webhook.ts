@@ -119,11 +119,15 @@ class WebhookSink implements Sink {
       },
       context,
     );
-    throwUnlessTaken(answer, this.target, context.clock.wallMs());
+    throwUnlessDelivered(answer, this.target, context.clock.wallMs());
   }
 }
 
-function throwUnlessTaken({ status, retryAfter }: PostAnswer, target: string, nowMs: number): void {
+function throwUnlessDelivered(
+  { status, retryAfter }: PostAnswer,
+  target: string,
+  nowMs: number,
+): void {
   if (status >= 200 && status < 300) return;
   const code = `HTTP_${status}`;
   const message = `${target} answered ${status}`;
@@ -153,7 +157,7 @@ function readRetryAfter(value: string | null, nowMs: number): number | null {
 function readUrl(value: unknown, allowPrivate: boolean, problems: OptionProblems): URL | null {
   const url = URL.parse(String(value));
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    problems.add("url must be one of http or https");
+    problems.add("url must be an http or https URL");
     return null;
   }
   if (url.username !== "" || url.password !== "") {
@@ -175,7 +179,7 @@ function readHeaders(value: unknown, problems: OptionProblems): Readonly<Record<
   }
   const headers: Record<string, string> = {};
   for (const [name, text] of Object.entries(value)) {
-    if (OWN_HEADERS.test(name)) problems.add(`the header ${name} is not yours to set`);
+    if (OWN_HEADERS.test(name)) problems.add(`the header ${name} is set by the sink: remove it`);
     else if (!isHeader(name, text)) problems.add(`the header ${JSON.stringify(name)} is not valid`);
     else headers[name.toLowerCase()] = text;
   }

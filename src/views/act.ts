@@ -106,7 +106,7 @@ export interface PrunedView {
   readonly dryRun: boolean;
   /** Batches that cannot be redriven any more. */
   readonly scratched: number;
-  /** Batches that are gone with their evidence. */
+  /** Batches that were removed with their evidence. */
   readonly removed: number;
   /** Messages of topics. */
   readonly messages: number;

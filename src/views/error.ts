@@ -24,7 +24,7 @@ export function isSluiceError(error: unknown): error is KnownError {
   );
 }
 
-/** `otherwise` is the hint for an error without its own. */
+/** `otherwise` is the hint of an error that has none. */
 export function viewError(error: unknown, otherwise: string | null = null): ErrorView {
   const { code, message } = describeError(error);
   if (isSluiceError(error)) {

@@ -101,6 +101,6 @@ test("a file that is missing or not JSON is refused with a hint", async () => {
 
 test("the name __proto__ is refused", async () => {
   for (const text of ['{"sites":{"__proto__":{"folder":"/"}}}', '{"sites":{},"__proto__":{}}']) {
-    await expect(load(text)).rejects.toThrow('nothing may be called "__proto__"');
+    await expect(load(text)).rejects.toThrow('the name "__proto__" is not allowed');
   }
 });

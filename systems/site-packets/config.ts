@@ -120,7 +120,7 @@ function isNetwork(text: string): boolean {
   }
 }
 
-const HINT = "systems/site-packets/README.md shows what a configuration may hold.";
+const HINT = "systems/site-packets/README.md lists all settings.";
 
 export async function loadConfig(path: string): Promise<Config> {
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
@@ -145,7 +145,7 @@ export async function loadConfig(path: string): Promise<Config> {
 
 /** The schema would drop it silently. */
 function refusePrototype(key: string, value: unknown): unknown {
-  if (key === "__proto__") throw new Error('nothing may be called "__proto__"');
+  if (key === "__proto__") throw new Error('the name "__proto__" is not allowed');
   return value;
 }
 

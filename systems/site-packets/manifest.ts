@@ -151,14 +151,14 @@ function checkHeader(path: string, names: string[]): string[] {
     if (!known.includes(name)) {
       return [`there is no field ${JSON.stringify(name)}; an entry has ${known.join(", ")}`];
     }
-    return names.indexOf(name) < at ? [`the column ${name} is there twice`] : [];
+    return names.indexOf(name) < at ? [`the column ${name} is repeated`] : [];
   });
   if (problems.length === 0) return names;
   throw refuse(path, [describeProblem(1, problems.join("; "))]);
 }
 
 function refuse(path: string, problems: readonly string[]): SluiceError {
-  const more = problems.length >= PROBLEMS_MAX ? "\n  - and maybe more" : "";
+  const more = problems.length >= PROBLEMS_MAX ? "\n  - and possibly more" : "";
   return new SluiceError(
     "BAD_MANIFEST",
     `the manifest ${path} cannot be used; nothing was ingested:\n${problems.map((one) => `  - ${one}`).join("\n")}${more}`,

@@ -92,7 +92,7 @@ export default definePipeline({
   expect(new Set(stages).size).toBe(12);
 });
 
-test("an array for a busy lane survives the death of its submitter", async () => {
+test("the items of an array for a busy lane survive the death of its submitter", async () => {
   work.write(
     "both.ts",
     `import { createEngine, definePipeline } from "sluice";

@@ -135,7 +135,7 @@ describe("a server that is silent", () => {
   });
 });
 
-describe("a server that is read-only, as a standby is", () => {
+describe("a read-only server, such as a standby", () => {
   test("refuses changes temporarily, answers reads, and accepts changes as soon as it can", async () => {
     const { rig, raw } = await openOwn();
     const id = await rig.running([1]);

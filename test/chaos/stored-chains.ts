@@ -69,7 +69,7 @@ function readChanges(chain: readonly ChainRow[]): ToldChange[] {
     if (lines === null || block === undefined) continue;
     expect(computeBlockRoot(Buffer.from(lines))).toBe(block.root);
     const name = `${step}/${chunk}/${fence}/${block.number}`;
-    expect(blocks.has(name), `block ${name} is there twice`).toBe(false);
+    expect(blocks.has(name), `block ${name} is repeated`).toBe(false);
     blocks.add(name);
   }
   return changes;

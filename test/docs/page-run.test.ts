@@ -64,7 +64,7 @@ describe("a page fails", () => {
   test("when it shows a file that differs from the one a command has made", async () => {
     await expect(
       runPage(["console", null, "$ echo 1 > a.jsonl"], ["jsonl", "a.jsonl", "2"]),
-    ).rejects.toThrow("a.jsonl exists already");
+    ).rejects.toThrow("a.jsonl already exists");
   });
 
   test("when it names a script that the repository does not have", async () => {

@@ -75,7 +75,7 @@ export class PageRun {
     mkdirSync(dirname(path), { recursive: true });
     if (!existsSync(path)) writeFileSync(path, text);
     else if (readFileSync(path, "utf8") !== text) {
-      throw new Error(`${name} exists already and differs from the page`);
+      throw new Error(`${name} already exists and differs from the page`);
     }
   }
 

@@ -341,7 +341,7 @@ describe("error-codes.md", () => {
     `SluiceError\\(\\s*"(${CODE})"`,
     `SluiceError\\(\\s*[^"\\n]*"\\w+" \\? "(${CODE})" : "${CODE}"`,
     `SluiceError\\(\\s*[^"\\n]*"\\w+" \\? "${CODE}" : "(${CODE})"`,
-    `\\bsay\\(\\s*"(${CODE})"`,
+    `\\bmakeError\\(\\s*"(${CODE})"`,
     `\\bcode: "(${CODE})"`,
     `\\bcode: [^\\n]*\\? "(${CODE})"`,
     `\\bcode: [^\\n]*: "(${CODE})"`,

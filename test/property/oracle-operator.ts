@@ -27,7 +27,7 @@ import {
   stepOf,
 } from "./oracle-batch.ts";
 
-const say = ({ by, why }: Act): object => (why === null ? { by } : { by, why });
+const describe = ({ by, why }: Act): object => (why === null ? { by } : { by, why });
 
 interface Found {
   readonly at: number;
@@ -42,7 +42,7 @@ export class OperatedOracle extends Oracle {
     if (hasEnded(batch)) return this.movedOn(batch);
     if (batch.cancel === null || (batch.cancel.mode === "drain" && mode === "now")) {
       batch.cancel = { mode, by, why, requestedAt: this.clock.wallMs() };
-      this.record(batch, "batch.cancel_requested", { mode, ...say({ by, why }) });
+      this.record(batch, "batch.cancel_requested", { mode, ...describe({ by, why }) });
     }
     if (!hasLeases(batch)) {
       this.end(batch, "cancelled", null);
@@ -57,7 +57,8 @@ export class OperatedOracle extends Oracle {
     if (scope === "batch" && under.length === 0) return false;
     if (this.pauses.has(`${scope}/${name}`)) return false;
     this.pauses.set(`${scope}/${name}`, { scope, name, mode, by, why });
-    for (const batch of under) this.record(batch, "batch.paused", { scope, mode, ...say(request) });
+    for (const batch of under)
+      this.record(batch, "batch.paused", { scope, mode, ...describe(request) });
     return true;
   }
 
@@ -69,7 +70,7 @@ export class OperatedOracle extends Oracle {
     if (!paused && !parked) return false;
     for (const batch of all.filter(({ active }) => scope === "batch" || active)) {
       batch.parked = null;
-      this.record(batch, "batch.resumed", { scope, ...say(act) });
+      this.record(batch, "batch.resumed", { scope, ...describe(act) });
     }
     for (const batch of all) this.startNextInLane(batch.asked.lane);
     return true;
@@ -98,7 +99,7 @@ export class OperatedOracle extends Oracle {
     if (other !== null) lane.splice(lane.indexOf(other), 0, batch);
     else if ("to" in move && move.to === "front") lane.unshift(batch);
     else lane.push(batch);
-    this.record(batch, "batch.moved", { ...move, ...say(act) });
+    this.record(batch, "batch.moved", { ...move, ...describe(act) });
     return this.done(batch);
   }
 
@@ -135,7 +136,7 @@ export class OperatedOracle extends Oracle {
         chosen.map(({ item }, nth) => [item, this.now() + spread(nth, request.perSecond)]),
       );
       for (const step of batch.steps) this.putBack(step, dueAts, batch.drive);
-      const data = { drive: batch.drive, items: chosen.length, revived, ...say(request) };
+      const data = { drive: batch.drive, items: chosen.length, revived, ...describe(request) };
       this.record(batch, "dead_letters.redriven", data);
       if (hasEnded(batch))
         this.#reopen(batch, Math.min(batch.step, ...chosen.map((one) => one.at)));
@@ -179,7 +180,10 @@ export class OperatedOracle extends Oracle {
     );
     for (const { item } of fresh) item.letter = { ...item.letter!, discarded: { by, why } };
     if (fresh.length > 0) {
-      this.record(batch, "dead_letters.discarded", { items: fresh.length, ...say({ by, why }) });
+      this.record(batch, "dead_letters.discarded", {
+        items: fresh.length,
+        ...describe({ by, why }),
+      });
     }
     return fresh.length;
   }

@@ -15,7 +15,7 @@ export interface BatchView {
   readonly records: readonly { readonly type: string; readonly data: object }[];
 }
 
-const sayOf =
+const makeDescribe =
   ({ snapshot }: BatchView) =>
   (rule: string): string =>
     `${snapshot.id}: ${rule}`;
@@ -23,7 +23,7 @@ const sayOf =
 /** One outcome per item and drive, exactly as it was acknowledged. */
 export function checkItems(view: BatchView, known: Known): void {
   const { snapshot, results, letters, records } = view;
-  const say = sayOf(view);
+  const describe = makeDescribe(view);
   const dead = new Map(letters.map((letter) => [nameItem(letter.step, letter.item), letter]));
   for (const [item, { code, deaths, drive }] of dead) {
     if (drive > (known.drives.get(item) ?? 1)) known.drives.set(item, drive);
@@ -31,7 +31,10 @@ export function checkItems(view: BatchView, known: Known): void {
     if (known.words.get(item) === "failed") continue;
     known.words.set(item, "failed");
     const { times, alone } = known.losses.get(item) ?? { times: 0, alone: false };
-    assert(times >= 2 && alone && deaths === 3, say(`item ${item} was convicted without proof`));
+    assert(
+      times >= 2 && alone && deaths === 3,
+      describe(`item ${item} was convicted without proof`),
+    );
   }
   // Only a redrive removes an outcome, and it is recorded with its number of items.
   for (const [item, word] of known.words) {
@@ -40,7 +43,7 @@ export function checkItems(view: BatchView, known: Known): void {
   const recorded = records
     .filter(({ type }) => type === "dead_letters.redriven")
     .reduce((sum, { data }) => sum + (data as { items: number }).items, 0);
-  assert.equal(known.redriven, recorded, say("every redriven item is on record"));
+  assert.equal(known.redriven, recorded, describe("every redriven item is on record"));
 
   const count = (word: Word): number =>
     [...known.words.values()].filter((one) => one === word).length;
@@ -48,40 +51,52 @@ export function checkItems(view: BatchView, known: Known): void {
   assert.deepEqual(
     { succeeded, skipped, failed },
     { succeeded: count("succeeded"), skipped: count("skipped"), failed: count("failed") },
-    say("exactly what was acknowledged is counted"),
+    describe("exactly what was acknowledged is counted"),
   );
   const failedItems = [...known.words].flatMap(([item, word]) => (word === "failed" ? [item] : []));
   assert.deepEqual(
     [...dead.keys()].toSorted(),
     failedItems.toSorted(),
-    say("exactly the failed items are dead letters"),
+    describe("exactly the failed items are dead letters"),
   );
   assert.deepEqual(
     new Map(results.map(({ step, item, value }) => [nameItem(step, item), value])),
     known.results,
-    say("exactly the acknowledged results are stored, once each"),
+    describe("exactly the acknowledged results are stored, once each"),
   );
 }
 
 /** Conservation, of each step and of all. */
 export function checkPlan(view: BatchView, known: Known): void {
   const { snapshot, recount } = view;
-  const say = sayOf(view);
+  const describe = makeDescribe(view);
   const { counts, steps } = snapshot;
-  assert.deepEqual(recount.counters, counts, say("the counters are those of the snapshot"));
-  assert.deepEqual(recount.recounted, counts, say("the counters equal a recount"));
+  assert.deepEqual(recount.counters, counts, describe("the counters are those of the snapshot"));
+  assert.deepEqual(recount.recounted, counts, describe("the counters equal a recount"));
   for (const [at, one] of steps.entries()) {
     const { planned, succeeded, skipped, failed, cancelled, pending } = one.counts;
     const sum = succeeded + skipped + failed + cancelled + pending;
-    assert.equal(planned, sum, say(`conservation of step ${at}`));
+    assert.equal(planned, sum, describe(`conservation of step ${at}`));
     const least = Math.min(succeeded, skipped, failed, cancelled, pending);
-    assert(least >= 0, say("no counter is negative"));
+    assert(least >= 0, describe("no counter is negative"));
     const parts = [...known.parts.values()].filter(({ step }) => step === at);
     const items = parts.reduce((total, part) => total + part.items, 0);
-    assert.equal(planned, items, say(`every part of step ${at} that was planned is there once`));
+    assert.equal(
+      planned,
+      items,
+      describe(`every part of step ${at} that was planned is there once`),
+    );
   }
-  assert.equal(counts.planned, sumOf(steps, "planned"), say("the counts are those of all steps"));
-  assert.equal(counts.pending, sumOf(steps, "pending"), say("the counts are those of all steps"));
+  assert.equal(
+    counts.planned,
+    sumOf(steps, "planned"),
+    describe("the counts are those of all steps"),
+  );
+  assert.equal(
+    counts.pending,
+    sumOf(steps, "pending"),
+    describe("the counts are those of all steps"),
+  );
 }
 
 function sumOf(steps: BatchSnapshot["steps"], name: keyof BatchSnapshot["counts"]): number {
@@ -91,32 +106,36 @@ function sumOf(steps: BatchSnapshot["steps"], name: keyof BatchSnapshot["counts"
 /** One truthful ending for each drive that ended the batch. */
 export function checkEnding(view: BatchView, known: Known): void {
   const { snapshot, letters, results, records } = view;
-  const say = sayOf(view);
+  const describe = makeDescribe(view);
   const { counts, state, endedAt, steps, settings } = snapshot;
   const { failed, cancelled, pending } = counts;
   const endings = records.filter(({ type }) => type === "batch.ended");
   const drives = endings.map(({ data }) => (data as { drive: number }).drive);
-  assert.equal(endings.length, known.reopenings + (endedAt === null ? 0 : 1), say("one ending"));
-  assert.equal(new Set(drives).size, drives.length, say("one ending per drive"));
+  assert.equal(
+    endings.length,
+    known.reopenings + (endedAt === null ? 0 : 1),
+    describe("one ending"),
+  );
+  assert.equal(new Set(drives).size, drives.length, describe("one ending per drive"));
   if (endedAt === null) {
     const over = state === "running" && snapshot.sealed && pending === 0;
-    assert(!over, say("a sealed batch without a pending item has ended"));
+    assert(!over, describe("a sealed batch without a pending item has ended"));
     return;
   }
-  assert.equal(pending, 0, say("nothing is pending after the ending"));
-  assert(!snapshot.active, say("an ended batch holds no lane"));
+  assert.equal(pending, 0, describe("nothing is pending after the ending"));
+  assert(!snapshot.active, describe("an ended batch holds no lane"));
   const last = endings.at(-1)?.data;
-  assert.deepEqual(last, { ...last, state, counts }, say("true counts"));
+  assert.deepEqual(last, { ...last, state, counts }, describe("true counts"));
   const early = state === "failed" || state === "expired" || state === "cancelled";
-  assert(early || snapshot.sealed, say("only a sealed batch ends by itself"));
-  assert(early || steps.length === settings.steps.length, say("it ended in its last step"));
+  assert(early || snapshot.sealed, describe("only a sealed batch ends by itself"));
+  assert(early || steps.length === settings.steps.length, describe("it ended in its last step"));
   if (state === "succeeded")
-    assert.equal(failed + cancelled, 0, say("a success has no failed item"));
-  if (state === "completed_with_errors") assert(failed > 0 && cancelled === 0, say("honest"));
-  if (state === "cancelled") assert(snapshot.cancel !== null, say("its cancel was requested"));
+    assert.equal(failed + cancelled, 0, describe("a success has no failed item"));
+  if (state === "completed_with_errors") assert(failed > 0 && cancelled === 0, describe("honest"));
+  if (state === "cancelled") assert(snapshot.cancel !== null, describe("its cancel was requested"));
   // Dead letters may be accepted afterwards; nothing else changes until the batch is reopened.
   const bare = letters.map((letter) => ({ ...letter, discarded: null }));
   const seen = { snapshot: { ...snapshot, pause: null }, letters: bare, results, endings };
   known.ended ??= seen;
-  assert.deepEqual(seen, known.ended, say("nothing changes after the ending"));
+  assert.deepEqual(seen, known.ended, describe("nothing changes after the ending"));
 }

@@ -254,7 +254,7 @@ export class OperatorActs {
     const readers = [...state.positions].filter(
       ([reader]) => readGroupName(reader) === null && reader !== LEDGER_SIGNER,
     );
-    const told = Math.min(...readers.map(([, position]) => position));
+    const reached = Math.min(...readers.map(([, position]) => position));
     let scratched = 0;
     let removed = 0;
     let owed = 0;
@@ -265,7 +265,7 @@ export class OperatorActs {
       const going = decidePruning(now - endedAt, own, policy);
       if (going === "whole") {
         const isOwed =
-          state.records.some((one) => one.batch === id && one.position > told) ||
+          state.records.some((one) => one.batch === id && one.position > reached) ||
           state.undelivered.some(({ batch: of, reader }) => of === id && reader !== LEDGER_SIGNER);
         if (isOwed) owed++;
         else removed++;

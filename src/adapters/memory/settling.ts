@@ -39,7 +39,7 @@ function refuseStatements(reports: readonly Report[]): void {
   if (reports.every(({ commits }) => commits.length === 0)) return;
   throw new SluiceError(
     "STORE_UNSUPPORTED",
-    "a store in memory has no SQL to run statements of items",
+    "a memory store has no SQL, so commitWith cannot run statements",
     { kind: "sql", hint: "Open the engine on a SQLite file or a PostgreSQL database." },
   );
 }

@@ -103,7 +103,7 @@ class Parts {
     if (batch !== undefined) return batch;
     throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this store`, {
       kind: "batch",
-      hint: "`sluice list` shows the batches that there are.",
+      hint: "`sluice list` shows all batches.",
     });
   }
 
@@ -150,7 +150,7 @@ export function createMemoryStore(options: MemoryStoreOptions): MemoryStore {
     listTopics: async () => topics.list(),
     rewindReader: (reader, position) => act(() => deliveries.rewindReader(reader, position)),
     backup: async () => {
-      throw new SluiceError("STORE_UNSUPPORTED", "a store in memory cannot be backed up", {
+      throw new SluiceError("STORE_UNSUPPORTED", "a memory store cannot be backed up", {
         kind: "backup",
         hint: "Use a SQLite file.",
       });
@@ -241,7 +241,7 @@ function composeWorking(parts: Parts): WorkerStore {
     sweep: (policy) =>
       act(() => {
         buckets.forgetIdle();
-        topics.tellUnsent();
+        topics.writeUnsent();
         return sweeping.sweep(policy);
       }),
   };

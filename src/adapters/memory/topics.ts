@@ -33,7 +33,7 @@ export class Topics {
   }
 
   /** Continues the `unsent` messages of batches that ended early; true when there were any. */
-  tellUnsent(): boolean {
+  writeUnsent(): boolean {
     const stopped = [...this.#state.batches.values()].filter((one) => one.unsentAfter !== null);
     for (const batch of stopped) {
       const { submission, step, drive, unsentAfter } = batch;
@@ -114,10 +114,10 @@ export class Topics {
   prune(before: number, dryRun: boolean): number {
     const gone = new Set<StoredMessage>();
     for (const { topic } of this.list()) {
-      const told = Math.min(...this.#listGroups(topic).map(({ position }) => position));
+      const reached = Math.min(...this.#listGroups(topic).map(({ position }) => position));
       for (const message of this.#state.messages) {
         if (message.topic !== topic) continue;
-        if (message.at >= before || message.position > told) break;
+        if (message.at >= before || message.position > reached) break;
         if (!this.#hasLetter(message)) gone.add(message);
       }
     }

@@ -21,7 +21,7 @@ type CallersClient = Pick<pg.ClientBase, "query">;
 const READ_COMMITTED = "read committed";
 const NO_TRANSACTION = "25P01";
 /** No process has this name, so all listeners react to the notification. */
-const TOLD_BY = "within";
+const NOTIFIER = "within";
 
 /** Identifies a server and its database. */
 const WHERE = "SELECT current_database() AS name, pg_postmaster_start_time()::text AS since";
@@ -58,7 +58,7 @@ export async function runWithin<T>(
   try {
     const { path, tx } = await begin(connection, line);
     const result = await act(composeVerbs(planning, tx));
-    await tx.run(NOTIFY, nameChannel(connection.schema), TOLD_BY);
+    await tx.run(NOTIFY, nameChannel(connection.schema), NOTIFIER);
     await tx.run(SET_PATH, path);
     await tx.run(RELEASE);
     return result;
@@ -79,7 +79,7 @@ async function begin(
     connection.ask<Where>(WHERE, []),
   ]);
   if (there?.name !== here[0]?.name || there?.since !== here[0]?.since) {
-    throw refuse(`is a client of another database than ${connection.name}`);
+    throw refuse(`is connected to another database than ${connection.name}`);
   }
   const { rows } = await line.query({
     text: `SELECT current_setting('search_path') AS path,
@@ -90,7 +90,7 @@ async function begin(
   // At a higher isolation level, changes that a lock waited for would not be visible, and a lane's
   // turn would be decided from old data.
   if (isolation !== READ_COMMITTED)
-    throw refuse(`is at ${isolation}, and not at ${READ_COMMITTED}`);
+    throw refuse(`has the isolation level ${isolation}, not ${READ_COMMITTED}`);
   const own = `${pg.escapeIdentifier(connection.schema)}, pg_catalog`;
   await line.query({ text: SET_PATH.text, values: [own] });
   return { path, tx: connection.adopt(line, now) };
@@ -141,9 +141,9 @@ function isClient(value: unknown): value is CallersClient {
 }
 
 function refuse(fault: string): SluiceError {
-  return new SluiceError("BAD_OPTION", `the transaction of submit ${fault}`, {
+  return new SluiceError("BAD_OPTION", `the transaction given to submit ${fault}`, {
     field: "transaction",
-    hint: "Hand over your own client of pg (not its pool), connected to the store's database, after its BEGIN, and commit or roll back yourself.",
+    hint: "Pass your own pg client (not a pool), connected to the store's database, after BEGIN; commit or roll back yourself.",
   });
 }
 

@@ -105,7 +105,7 @@ async function restore(
       }
       counts.set(name, count);
     }
-    await goOnCounting(client, connection.schema);
+    await continueSequences(client, connection.schema);
   });
   return counts;
 }
@@ -122,8 +122,8 @@ function noteSettings(settings: Map<number, BatchSettings["steps"]>, row: Row): 
 async function refuseUsed(client: pg.Client, name: string): Promise<void> {
   const { rowCount } = await client.query("SELECT 1 FROM batch LIMIT 1");
   if (rowCount === 0) return;
-  throw new SluiceError("STORE_NOT_EMPTY", `${name} holds batches already`, {
-    hint: "Copy into a schema of its own: ?schema=<name> in the address.",
+  throw new SluiceError("STORE_NOT_EMPTY", `${name} already contains batches`, {
+    hint: "Copy into a new schema: add ?schema=<name> to the address.",
   });
 }
 
@@ -145,7 +145,7 @@ async function insert(
   );
 }
 
-async function goOnCounting(client: pg.Client, schema: string): Promise<void> {
+async function continueSequences(client: pg.Client, schema: string): Promise<void> {
   for (const [sequence, table, column] of SEQUENCES) {
     await client.query(
       `SELECT setval('${sequence}', max(${column}), true) FROM ${table} HAVING max(${column}) > 0`,

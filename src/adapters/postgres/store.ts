@@ -98,7 +98,7 @@ export async function openPostgresStore(
 
 function checkNumber(name: string, value: number, min: number): void {
   if (Number.isInteger(value) && value >= min) return;
-  const hint = `It is a whole number from ${min} on.`;
+  const hint = `Give a whole number, ${min} or more.`;
   throw new SluiceError("BAD_OPTION", `${name} is ${String(value)}`, { field: name, hint });
 }
 
@@ -163,8 +163,8 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.planning, transaction, act),
     backup: async () => {
-      const hint = "Use pg_dump, or your server's base backups: a store is one schema.";
-      const message = `${connection.name} is not backed up by Sluice`;
+      const hint = "Use pg_dump (a store is one schema) or your server's base backups.";
+      const message = `Sluice cannot back up ${connection.name}`;
       throw new SluiceError("STORE_UNSUPPORTED", message, { kind: "backup", hint });
     },
     close: async () => {

@@ -12,7 +12,7 @@ const ALL_PAGES = 2_147_483_647;
 export async function backUp(from: string, to: string): Promise<void> {
   if (from === ":memory:") {
     // Another connection would see another, empty database.
-    throw new SluiceError("STORE_UNSUPPORTED", "a store in memory cannot be backed up", {
+    throw new SluiceError("STORE_UNSUPPORTED", "a memory store cannot be backed up", {
       kind: "backup",
       hint: "Use a SQLite file.",
     });

@@ -77,9 +77,9 @@ function undo(db: DatabaseSync): void {
 }
 
 function refuse(fault: string, path: string): SluiceError {
-  return new SluiceError("BAD_OPTION", `the transaction of submit ${fault}`, {
+  return new SluiceError("BAD_OPTION", `the transaction given to submit ${fault}`, {
     field: "transaction",
-    hint: `Hand over your own DatabaseSync of ${path}, after its BEGIN IMMEDIATE, and commit or roll back yourself.`,
+    hint: `Pass your own DatabaseSync of ${path}, after BEGIN IMMEDIATE; commit or roll back yourself.`,
   });
 }
 

@@ -73,21 +73,21 @@ function dumpTable(db: DatabaseSync, name: string, aheadMs: number): TableDump {
       let page: Record<string, unknown>[] = [];
       let chars = 0;
       for (const row of db.prepare(`SELECT * FROM "${name}"`).iterate()) {
-        const weight = weigh(row);
-        if (page.length === PAGE || (page.length > 0 && chars + weight > PAGE_CHARS_MAX)) {
+        const size = measureSize(row);
+        if (page.length === PAGE || (page.length > 0 && chars + size > PAGE_CHARS_MAX)) {
           yield page;
           page = [];
           chars = 0;
         }
         page.push(translate(name, { ...row }, aheadMs));
-        chars += weight;
+        chars += size;
       }
       if (page.length > 0) yield page;
     },
   };
 }
 
-function weigh(row: Record<string, unknown>): number {
+function measureSize(row: Record<string, unknown>): number {
   return Object.values(row).reduce<number>((sum, value) => sum + lengthOf(value), 0);
 }
 

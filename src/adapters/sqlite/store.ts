@@ -94,15 +94,15 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
 
 function checkOptions(synchronous: unknown, busyMs: unknown): void {
   if (!SYNCHRONOUS_MODES.includes(synchronous as SynchronousMode)) {
-    throw new SluiceError("BAD_OPTION", `synchronous is ${JSON.stringify(synchronous)}`, {
+    throw new SluiceError("BAD_OPTION", `synchronous ${JSON.stringify(synchronous)} is unknown`, {
       field: "synchronous",
-      hint: `It is one of ${SYNCHRONOUS_MODES.join(", ")}.`,
+      hint: `Use one of ${SYNCHRONOUS_MODES.join(", ")}.`,
     });
   }
   if (!Number.isInteger(busyMs) || (busyMs as number) < 0) {
-    throw new SluiceError("BAD_OPTION", `busyMs is ${String(busyMs)}`, {
+    throw new SluiceError("BAD_OPTION", `busyMs is not a valid time: ${String(busyMs)}`, {
       field: "busyMs",
-      hint: "It is a whole number of milliseconds.",
+      hint: "Give a whole number of milliseconds.",
     });
   }
 }
@@ -224,7 +224,7 @@ function findBatch({ planning, connection }: Parts, id: string): BatchRow {
   if (row !== undefined) return row;
   throw new SluiceError("NOT_FOUND", `there is no batch ${id} in ${connection.path}`, {
     kind: "batch",
-    hint: "`sluice list` shows the batches that there are.",
+    hint: "`sluice list` shows all batches.",
   });
 }
 
@@ -342,7 +342,7 @@ function composeWorking(parts: Parts): WorkerStore {
       (await read(() => sweeping.hasWork(policy) || buckets.hasIdle() || topics.hasUnsent()))
         ? write(() => {
             buckets.forgetIdle();
-            topics.tellUnsent();
+            topics.writeUnsent();
             return sweeping.sweep(policy);
           })
         : { lostLeases: 0, tended: 0, ended: [] },

@@ -1,7 +1,7 @@
 /** The commands and their options as plain values, read from commander so that they cannot go stale. */
 import type { Argument, Command, Option } from "commander";
 
-/** What a shell may offer for a value. */
+/** The values that a shell can suggest. */
 export type ValueKind = "batch" | "lane" | "pipeline" | "topic" | "file" | "choice" | "other";
 
 export interface ValueFacts {
@@ -10,10 +10,10 @@ export interface ValueFacts {
 }
 
 export interface OptionFacts {
-  /** `--limit`, and `-o` where there is one. */
+  /** `--limit`, and `-o` if it has a short form. */
   readonly names: readonly string[];
   readonly about: string;
-  /** Null for a flag that takes none. */
+  /** Null for a flag without a value. */
   readonly value: ValueFacts | null;
 }
 

@@ -1,9 +1,9 @@
 /** The completion script for bash. */
 import type { CommandFacts, ValueFacts } from "./command-tree.ts";
-import { joinNames, LISTERS, SCRIPTS } from "./completion-names.ts";
+import { joinNames, NAME_LISTS, SCRIPTS } from "./completion-names.ts";
 
 interface NamedCommand extends CommandFacts {
-  /** `dead/show` for a command of a command. */
+  /** `dead/show` for a sub-command. */
   readonly path: string;
 }
 
@@ -59,7 +59,7 @@ complete -o filenames -F _sluice sluice
 `;
 }
 
-/** `sluice dead show`: the second word leads on, if it comes first. */
+/** `sluice dead show`: the first argument may select a sub-command. */
 function enterSubCommand({ name, commands }: CommandFacts): string[] {
   if (commands.length === 0) return [];
   const words = commands.map((one) => `${name}:${one.name}`).join("|");
@@ -86,7 +86,7 @@ function listFlags({ path, options }: NamedCommand): string {
 
 const NOTHING: ValueFacts = { kind: "other", choices: [] };
 
-/** In the first place there may also be a sub-command. */
+/** The first argument may also be a sub-command. */
 function completeArguments({ path, arguments: own, commands }: NamedCommand): string[] {
   const values = own.length === 0 && commands.length > 0 ? [NOTHING] : own;
   return values.map((value, at) => {
@@ -102,5 +102,5 @@ function completeValue({ kind, choices }: ValueFacts, also = ""): string {
   if (kind === "choice") return offer(choices.join(" "));
   if (kind === "file") return `COMPREPLY=($(compgen -f -- "$current"));`;
   if (kind === "other") return also === "" ? "" : offer("");
-  return offer(`$(_sluice_${LISTERS[kind]})`);
+  return offer(`$(_sluice_${NAME_LISTS[kind]})`);
 }

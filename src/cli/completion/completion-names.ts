@@ -1,7 +1,7 @@
-/** What completion scripts offer: names from the store, and the names of commands. */
+/** The suggestions of completion scripts: names from the store, and names of commands. */
 import type { CommandFacts } from "./command-tree.ts";
 
-/** Fields of the newest batches, one a line; silent where there is no store. */
+/** Fields of the newest batches, one per line; prints nothing if there is no store. */
 const listField = (pattern: string): string =>
   `sluice list --json --limit 100 2>/dev/null | sed -n 's/^${pattern}".*/\\1/p' | sort -u`;
 const FIELD = '\\([^"]*\\)';
@@ -11,17 +11,17 @@ const LIST_LANES = listField(`{"batch":"[^"]*","pipeline":"[^"]*","lane":"${FIEL
 const LIST_TOPICS = `sluice topics --json 2>/dev/null | sed -n 's/^{"topic":"${FIELD}".*/\\1/p'`;
 
 /** The function of a script that prints or offers what a value may be. */
-export const LISTERS = {
+export const NAME_LISTS = {
   batch: "ids",
   lane: "lanes",
   pipeline: "pipelines",
   topic: "topics",
 } as const;
 export const SCRIPTS: readonly (readonly [name: string, script: string])[] = [
-  [LISTERS.batch, LIST_IDS],
-  [LISTERS.lane, LIST_LANES],
-  [LISTERS.pipeline, LIST_PIPELINES],
-  [LISTERS.topic, LIST_TOPICS],
+  [NAME_LISTS.batch, LIST_IDS],
+  [NAME_LISTS.lane, LIST_LANES],
+  [NAME_LISTS.pipeline, LIST_PIPELINES],
+  [NAME_LISTS.topic, LIST_TOPICS],
 ];
 
 export function joinNames(commands: readonly CommandFacts[]): string {

@@ -1,13 +1,13 @@
 /**
  * Completion scripts for three shells, from the tree of commands. Names come from the store.
  *
- * By hand: the libraries (`@bomb.sh/tab`, `omelette`) start the command at every press of the Tab key.
- * These scripts start it only for names in the store.
+ * Written by hand: the libraries (`@bomb.sh/tab`, `omelette`) start the command at every press of
+ * the Tab key. These scripts start it only for names in the store.
  */
 import { unreachable } from "../../core/base/invariant.ts";
 import type { CommandFacts, OptionFacts, ValueFacts } from "./command-tree.ts";
 import { writeBash } from "./completion-bash.ts";
-import { joinNames, LISTERS, SCRIPTS } from "./completion-names.ts";
+import { joinNames, NAME_LISTS, SCRIPTS } from "./completion-names.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -101,7 +101,7 @@ function describeZshOption({ names, about, value }: OptionFacts): string {
 function nameZshAction({ kind, choices }: ValueFacts): string {
   if (kind === "choice") return `(${choices.join(" ")})`;
   if (kind === "file") return "_files";
-  return kind === "other" ? " " : `_sluice_${LISTERS[kind]}`;
+  return kind === "other" ? " " : `_sluice_${NAME_LISTS[kind]}`;
 }
 
 function writeFish(commands: readonly CommandFacts[]): string {
@@ -151,7 +151,7 @@ function describeFishOption({ names, about, value }: OptionFacts): string {
 
 function listFishWords({ kind, choices }: ValueFacts): string | null {
   if (kind === "choice") return quoteFish(choices.join(" "));
-  return kind === "file" || kind === "other" ? null : `'(__sluice_${LISTERS[kind]})'`;
+  return kind === "file" || kind === "other" ? null : `'(__sluice_${NAME_LISTS[kind]})'`;
 }
 
 function quote(text: string): string {

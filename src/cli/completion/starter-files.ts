@@ -18,17 +18,17 @@ interface Contact {
 export default definePipeline({
   name: "greet",
 
-  // Where the items come from: \`input\` is what --input says. Also: csv(), folder(), paged(), ...
+  // Where the items come from: \`input\` is the value of --input. Also: csv(), folder(), paged(), ...
   source: ({ input }: { input: string }) => jsonl<Contact>(input),
 
   // What an item is called in lists and results.
   key: (contact) => contact.id,
 
   // Called once for each item, many at a time. What it returns is the item's result; what it throws
-  // is tried again, unless trying again cannot help.
+  // is retried, unless it is a PermanentError.
   async process(contact) {
     if (!contact.email.includes("@")) {
-      throw new PermanentError(\`\${contact.email} is no address\`, { code: "BAD_EMAIL" });
+      throw new PermanentError(\`\${contact.email} is not an email address\`, { code: "BAD_EMAIL" });
     }
     const greeting = \`Hello \${contact.id}\`;
     return { to: contact.email, greeting };

@@ -1,4 +1,4 @@
-/** The command's configuration, from all its layers, with all its problems at once. */
+/** The command's configuration, merged from all layers; reports all problems at once. */
 import { existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import {
@@ -31,7 +31,7 @@ export interface Config {
   readonly store: string;
   readonly synchronous: SynchronousMode;
   readonly busyMs: number;
-  /** The file of the key that signs ledgers; null where nothing is signed. */
+  /** The file of the key that signs ledgers; null if nothing is signed. */
   readonly ledgerKey: string | null;
   /** True: the user named it. False: it is only the default path. */
   readonly isLedgerKeyNamed: boolean;
@@ -55,7 +55,7 @@ export interface Config {
 /** The options that are settings. */
 type ConfigFlags = CommonFlags & { readonly healthPort?: string };
 
-/** A number that a command takes as an option of its own. */
+/** A number option of one command. */
 export interface NumberFlag {
   readonly name: string;
   readonly given: string | undefined;
@@ -137,7 +137,7 @@ function readLedgerKey(store: string, given: string | undefined): string | null 
   return isAddress(store) ? null : join(dirname(resolve(store)), DEFAULT_LEDGER_KEY);
 }
 
-/** A whole number of an option, after `loadConfig` has found it good. */
+/** Reads a number option that `loadConfig` has checked. */
 export function readNumber(given: string | undefined): number | undefined {
   return given === undefined ? undefined : Number(given);
 }
@@ -157,7 +157,7 @@ async function readFileLayer(given: string | undefined): Promise<Layer> {
     const one = values.get(setting);
     if (typeof one?.value !== "string" || one.value === "" || one.value === OFF) continue;
     if (isAddress(one.value)) continue;
-    // A path in a file means the same wherever the command is called from.
+    // A path in a file is relative to that file, wherever the command is called from.
     values.set(setting, { ...one, value: resolve(dirname(resolve(file)), one.value) });
   }
   return { ...layer, values };
@@ -264,7 +264,7 @@ function checkRedact(given: GivenValue | undefined): string[] {
   return short === 0
     ? []
     : [
-        `redact ${place} has texts of less than ${SECRET_CHARS_MIN} characters, which ordinary words hold, too`,
+        `redact ${place} has texts shorter than ${SECRET_CHARS_MIN} characters, which may be part of ordinary words`,
       ];
 }
 

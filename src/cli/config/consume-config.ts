@@ -1,4 +1,4 @@
-/** `consume` of the configuration: sinks by their topic and group. */
+/** The setting `consume`: sinks by topic and group. */
 import { isTopicName } from "../../core/events/topic.ts";
 import type { Sink } from "../../ports/sink.ts";
 import { isSink } from "../../runtime/delivering/subscriber.ts";
@@ -12,7 +12,7 @@ export interface Consumed {
 
 const EXAMPLE = "{ email: { archive: jsonlSink({ ... }) } }";
 
-/** What is wrong with it, each problem with its place. */
+/** Its problems, each with its place. */
 export function checkConsume(given: GivenValue | undefined): string[] {
   if (given === undefined) return [];
   const { value, place } = given;
@@ -29,7 +29,9 @@ export function checkConsume(given: GivenValue | undefined): string[] {
         return [`${name} must be a jsonlSink, a webhookSink, a commandSink or a fileSink`];
       }
       const isGood = isTopicName(topic) && isTopicName(group);
-      return isGood ? [] : [`${name} must have names of letters, digits or signs of . _ -`];
+      return isGood
+        ? []
+        : [`${name} must have names of letters, digits, dots, underscores or dashes`];
     });
   });
 }
@@ -38,7 +40,7 @@ function isTable(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isSink(value);
 }
 
-/** After `checkConsume` has found it good. */
+/** Call `checkConsume` first. */
 export function readConsume(given: GivenValue | undefined): readonly Consumed[] {
   const topics = (given?.value ?? {}) as Record<string, Record<string, Sink>>;
   return Object.entries(topics).flatMap(([topic, groups]) =>

@@ -1,13 +1,16 @@
-/** How a worker process is watched over, as the configuration says: all of it checked, with its place. */
+/**
+ * The settings for watching a worker process: checks all of them, and names the place of each
+ * problem.
+ */
 import { DEFAULT_HEALTH_LIMITS, type HealthLimits } from "../../core/fleet/health.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { parseDuration } from "./parse-duration.ts";
 import type { GivenValue } from "./settings-layers.ts";
 
 export interface HealthConfig {
-  /** Null: no pages. */
+  /** Null: no health pages. */
   readonly port: number | null;
-  /** The user chose it: then it must be free. */
+  /** True if the user chose the port: then it must be free. */
   readonly isPortChosen: boolean;
   readonly host: string;
   readonly limits: HealthLimits;
@@ -31,7 +34,7 @@ interface Rule {
 const RULES: Readonly<Record<string, Rule>> = {
   healthPort: {
     fits: (value) => value === OFF || isWithin(value, 0, PORT_MAX),
-    words: `must be a port from 0 to ${PORT_MAX} (0 takes any that is free), or ${OFF}`,
+    words: `must be a port from 0 to ${PORT_MAX} (0: any free port), or ${OFF}`,
   },
   healthHost: {
     fits: (value) => typeof value === "string" && value !== "",
@@ -55,7 +58,7 @@ export function checkHealth(values: Values): string[] {
   });
 }
 
-/** After `checkHealth` has found it good. */
+/** Call `checkHealth` first. */
 export function readHealth(values: Values): HealthConfig {
   const port = values.get("healthPort")?.value ?? DEFAULT_HEALTH_PORT;
   const heartbeat = values.get("heartbeatTimeout");

@@ -1,14 +1,14 @@
-/** Why a user's file could not be imported, in words that name the place and the remedy. */
+/** Explains why a user's file could not be imported, with the place and the remedy. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeError, SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { isSluiceError } from "../../views/error.ts";
 import { showPath } from "../output/show-path.ts";
 
-/** What a file is for, in messages. */
+/** The purpose of a file, for messages. */
 export type FileRole = "pipeline" | "configuration";
 
 interface Place {
@@ -17,7 +17,7 @@ interface Place {
   readonly column: number | null;
 }
 
-/** Codes of a definition itself: they say enough, and only their place is added. */
+/** Codes of definition errors: their messages are complete, so only the place is added. */
 const OWN_CODES: ReadonlySet<string> = new Set(["BAD_PIPELINE", "BAD_OPTION"]);
 
 export function describeImportFailure(error: unknown, file: string, role: FileRole): SluiceError {
@@ -35,39 +35,35 @@ export function describeImportFailure(error: unknown, file: string, role: FileRo
   const place = findFrame(error);
   const at = place === null ? showPath(file) : showPlace(place);
   const { message } = describeError(error);
-  const said = isSluiceError(error) ? `${error.code}: ${message}` : message;
-  return new SluiceError(
-    "IMPORT_FAILED",
-    `the ${role} threw while it was loaded, in ${at}: ${said}`,
-    {
-      hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
-      cause: error,
-    },
-  );
+  const detail = isSluiceError(error) ? `${error.code}: ${message}` : message;
+  return new SluiceError("IMPORT_FAILED", `loading the ${role} failed at ${at}: ${detail}`, {
+    hint: isSluiceError(error) && error.hint !== undefined ? error.hint : "Fix that line.",
+    cause: error,
+  });
 }
 
 function describeSyntax(error: SyntaxError, code: string, file: string): SluiceError {
-  const place = findHeading(error.stack ?? "") ?? askNode(file);
+  const place = findHeading(error.stack ?? "") ?? checkWithNode(file);
   const at = place === null ? showPath(file) : showPlace(place);
-  const say = (message: string, hint: string): SluiceError =>
+  const makeError = (message: string, hint: string): SluiceError =>
     new SluiceError("IMPORT_FAILED", message, { hint, cause: error });
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
-    return say(
-      `${at}: ${error.message}: Node only takes types away and compiles nothing`,
+    return makeError(
+      `${at}: ${error.message}: Node only strips types, and compiles nothing`,
       "Write it without enum, namespace and parameter properties; `erasableSyntaxOnly` in tsconfig.json finds them all.",
     );
   }
   if (/does not provide an export named/.test(error.message)) {
     const hint =
-      "Check the name. If it is a type, import it with `import type`: types are gone when Node runs the file.";
-    return say(`${at}: ${error.message}`, hint);
+      "Check the name. If it is a type, import it with `import type`: Node removes types before it runs the file.";
+    return makeError(`${at}: ${error.message}`, hint);
   }
   if (/import statement outside a module|Unexpected token 'export'/.test(error.message)) {
     const hint =
-      'Set "type": "module" in the nearest package.json, or give the file the ending .mts (or .mjs).';
-    return say(`${at}: ${error.message}: its package is CommonJS`, hint);
+      'Set "type": "module" in the nearest package.json, or give the file the extension .mts (or .mjs).';
+    return makeError(`${at}: ${error.message}: its package is CommonJS`, hint);
   }
-  return say(`${at}: ${error.message}`, "Fix that line.");
+  return makeError(`${at}: ${error.message}`, "Fix that line.");
 }
 
 function describeMissingModule(error: Error, file: string): SluiceError {
@@ -98,15 +94,15 @@ function adviseMissing(path: string): string {
   const stem = path.slice(0, path.length - extname(path).length);
   const written = [`${path}.ts`, `${stem}.ts`, `${stem}.mts`].find((other) => existsSync(other));
   if (written !== undefined) {
-    return `Node runs the file as it is written: import it as ${basename(written)}, with that ending.`;
+    return `Node does not rewrite imports: import it as ${basename(written)}, with that extension.`;
   }
   let names: string[] = [];
   try {
     names = readdirSync(dirname(path));
   } catch {
-    // The folder is missing as well: nothing to suggest.
+    // The folder is missing as well, so there is nothing to suggest.
   }
-  return askDidYouMean(findSimilar(basename(path), names)) || "Check the path in that import.";
+  return formatDidYouMean(findSimilar(basename(path), names)) || "Check the path in that import.";
 }
 
 /** Node puts the place of a syntax error above its message: `file:line`, the line, a caret. */
@@ -120,7 +116,7 @@ function findHeading(text: string): Place | null {
 }
 
 /** For JavaScript, `import()` does not say where; `node --check` does. */
-function askNode(file: string): Place | null {
+function checkWithNode(file: string): Place | null {
   const CHECK_MS_MAX = 10_000;
   const { stderr } = spawnSync(process.execPath, ["--check", file], {
     encoding: "utf8",

@@ -1,12 +1,12 @@
 /**
- * Imports a user's file by Node's own type stripping. What can be known before is checked before, so
- * that the message is about the file and not about Node's loader.
+ * Imports a user's file by Node's own type stripping. Common mistakes are checked before the
+ * import, so that the message is about the file and not about Node's loader.
  */
 import { readdirSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, extname, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { describeImportFailure, type FileRole } from "./import-failure.ts";
 import { showPath } from "../output/show-path.ts";
 
@@ -37,30 +37,30 @@ async function importModule(file: string, role: FileRole): Promise<Namespace> {
 
 function checkFile(file: string, role: FileRole): void {
   const shown = showPath(file);
-  const say = (message: string, hint: string): SluiceError =>
+  const makeError = (message: string, hint: string): SluiceError =>
     new SluiceError("IMPORT_FAILED", message, { hint });
   const stats = statFile(file, role);
   if (stats.isDirectory()) {
     const inside = listScripts(file).slice(0, 5).join(", ");
     const hint = inside === "" ? `Name a ${role} file.` : `Name one of its files: ${inside}.`;
-    throw say(`${shown} is a folder, not a ${role} file`, hint);
+    throw makeError(`${shown} is a folder, not a ${role} file`, hint);
   }
   if (!stats.isFile()) {
-    throw say(`${shown} is not a plain file`, `Name a ${role} file.`);
+    throw makeError(`${shown} is not a regular file`, `Name a ${role} file.`);
   }
   if (!ENDINGS.includes(extname(file))) {
     const hint = `A ${role} is TypeScript or JavaScript: its name ends in ${ENDINGS.join(", ")}.`;
-    throw say(`${shown} is not a ${role} file`, hint);
+    throw makeError(`${shown} is not a ${role} file`, hint);
   }
   const real = realpathSync(file);
   if (real.endsWith("ts") && real.split(sep).includes("node_modules")) {
-    throw say(
+    throw makeError(
       `${shown} is inside node_modules, where Node runs no TypeScript`,
       "Copy the file into your project, or compile it to JavaScript.",
     );
   }
   if (readFileSync(file, "utf8").trim() === "") {
-    throw say(`${shown} is empty`, adviseDefault({}, role));
+    throw makeError(`${shown} is empty`, adviseDefault({}, role));
   }
 }
 
@@ -76,9 +76,9 @@ function statFile(file: string, role: FileRole): Stats {
         cause,
       });
     }
-    const meant = askDidYouMean(findSimilar(basename(file), listScripts(dirname(file))));
+    const meant = formatDidYouMean(findSimilar(basename(file), listScripts(dirname(file))));
     throw new SluiceError("FILE_MISSING", `there is no ${role} file ${shown}`, {
-      hint: meant || "Check the path. `sluice init` writes a pipeline to begin with.",
+      hint: meant || "Check the path. `sluice init` creates a starter pipeline.",
       cause,
     });
   }
@@ -107,5 +107,5 @@ function adviseDefault(exported: Namespace, role: FileRole): string {
     (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default",
   );
   if (named !== undefined) return `If ${named} is the pipeline, add: export default ${named};`;
-  return "Write: export default definePipeline({ ... }). `sluice init` writes one to begin with.";
+  return "Write: export default definePipeline({ ... }). `sluice init` creates a starter pipeline.";
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { listAddressSecrets, listEnvironmentSecrets } from "./known-secrets.ts";
 
-it("variables whose names say so hold secrets, unless they are paths, switches or numbers", () => {
+it("takes values of variables with secret names as secrets, unless they are paths, switches or numbers", () => {
   const env = {
     PORTAL_TOKEN: "abcdefgh-1",
     PGPASSWORD: "hunter2-hunter2",
@@ -14,7 +14,7 @@ it("variables whose names say so hold secrets, unless they are paths, switches o
   expect(listEnvironmentSecrets(env)).toEqual(["abcdefgh-1", "hunter2-hunter2"]);
 });
 
-it("the password of an address is one, as it is written and as it is meant", () => {
+it("takes the password of an address as a secret, encoded and decoded", () => {
   expect(listAddressSecrets("postgres://app:p%40ss-word@db/jobs")).toEqual([
     "p%40ss-word",
     "p@ss-word",

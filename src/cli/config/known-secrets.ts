@@ -1,12 +1,15 @@
-/** The secrets that a command knows of, from where it is told them: none of them is ever printed. */
+/**
+ * The secrets that a command can find in its environment, address and settings. None of them is
+ * ever printed.
+ */
 import { isSecretName } from "../../core/base/redact.ts";
 
-/** A shorter value in a variable is a switch or a number rather than a secret. */
+/** A shorter value of a variable is probably a switch or a number, not a secret. */
 const VALUE_CHARS_MIN = 8;
-/** Where a secret lies, and not the secret itself. */
+/** The place of a secret, not the secret itself. */
 const PATH = /^(?:~|\.{0,2}\/|[a-z]:\\)\S*$/iu;
 
-/** Values of variables whose names say that they are secrets: PGPASSWORD, API_TOKEN. */
+/** Values of variables with secret names, such as PGPASSWORD and API_TOKEN. */
 export function listEnvironmentSecrets(env: NodeJS.ProcessEnv): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     if (value === undefined || value.length < VALUE_CHARS_MIN) return [];
@@ -14,7 +17,7 @@ export function listEnvironmentSecrets(env: NodeJS.ProcessEnv): string[] {
   });
 }
 
-/** The password of an address, as it is written there and as it is meant. */
+/** The password of an address, both URL-encoded and decoded. */
 export function listAddressSecrets(address: string): string[] {
   const password = URL.parse(address)?.password ?? "";
   if (password === "") return [];

@@ -7,7 +7,7 @@ import { showPath } from "../output/show-path.ts";
 export async function loadPipeline(file: string): Promise<Pipeline> {
   const exported = await importDefault(file, "pipeline");
   if (isPipeline(exported)) return exported;
-  // What a compiler to CommonJS makes of a default export.
+  // How a compiler to CommonJS writes a default export.
   const inner = (exported as { readonly default?: unknown } | null | undefined)?.default;
   if (isPipeline(inner)) return inner;
   throw new SluiceError(

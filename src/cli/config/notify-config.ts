@@ -1,4 +1,4 @@
-/** `notify` of the configuration: sinks by the names under which the store remembers them. */
+/** The setting `notify`: sinks by subscriber name. */
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Sink } from "../../ports/sink.ts";
 import { isSink, Subscriber } from "../../runtime/delivering/subscriber.ts";
@@ -8,7 +8,7 @@ export type Notify = ReadonlyMap<string, Sink>;
 
 const EXAMPLE = "{ ops: webhookSink({ ... }) }";
 
-/** What is wrong with it, each problem with its place. */
+/** Its problems, each with its place. */
 export function checkNotify(given: GivenValue | undefined): string[] {
   if (given === undefined) return [];
   const { value, place } = given;
@@ -21,7 +21,9 @@ export function checkNotify(given: GivenValue | undefined): string[] {
     }
     return isGoodName(name, sink)
       ? []
-      : [`notify.${name} ${place} must have a name of letters, digits or signs of . _ : @ / -`];
+      : [
+          `notify.${name} ${place} must have a name of letters, digits or the characters . _ : @ / -`,
+        ];
   });
 }
 
@@ -34,7 +36,7 @@ function isGoodName(name: string, sink: Sink): boolean {
   }
 }
 
-/** After `checkNotify` has found it good. */
+/** Call `checkNotify` first. */
 export function readNotify(given: GivenValue | undefined): Notify {
   return new Map(Object.entries((given?.value ?? {}) as Record<string, Sink>));
 }

@@ -13,7 +13,7 @@ import { showPath } from "../output/show-path.ts";
 export async function openExistingStore(config: Config, clock: Clock): Promise<Store> {
   if (!isAddress(config.store) && !existsSync(config.store)) {
     throw new SluiceError("STORE_MISSING", `there is no store ${showPath(config.store)}`, {
-      hint: "The first `sluice run` makes it. Is it in another folder? Then say --store <path>.",
+      hint: "`sluice run` creates it. If it is in another folder, give --store <path>.",
     });
   }
   return openStoreOf(config, clock, true);

@@ -1,6 +1,6 @@
 /** Durations as people write them: 90s, 15m, 12h, 30d, 2w. */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -17,7 +17,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ["w", 7 * DAY_MS],
 ]);
 
-/** Longer than anything that is kept. */
+/** Longer than any retention period. */
 const DURATION_MS_MAX = 36_500 * DAY_MS;
 const DURATION = /^([+-]?)(\d+(?:\.\d+)?)\s*([A-Za-z]*)$/;
 const EXAMPLES = "Write for example 90s, 15m, 12h, 30d or 2w.";
@@ -37,7 +37,7 @@ export function parseDuration(name: string, text: string): number {
     const similar = findSimilar(unit, LONG_NAMES.keys()).map(
       (long) => LONG_NAMES.get(long) ?? long,
     );
-    const meant = askDidYouMean([...new Set(similar)]);
+    const meant = formatDidYouMean([...new Set(similar)]);
     throw refuse(`has an unknown unit: ${unit}`, `${meant} ${EXAMPLES}`.trim());
   }
   const ms = Math.round(Number(digits) * unitMs);
@@ -46,7 +46,7 @@ export function parseDuration(name: string, text: string): number {
   return ms;
 }
 
-/** What people write instead. */
+/** Other common spellings of the units. */
 const LONG_NAMES: ReadonlyMap<string, string> = new Map([
   ["sec", "s"],
   ["second", "s"],
@@ -63,7 +63,7 @@ const LONG_NAMES: ReadonlyMap<string, string> = new Map([
   ["weeks", "w"],
 ]);
 
-/** Whether it looks like a duration rather than like a time. */
+/** Whether a text is meant as a duration and not as a time. */
 export function looksLikeDuration(text: string): boolean {
   return DURATION.test(text.trim());
 }

@@ -1,14 +1,14 @@
 /**
- * Where each setting comes from. Stronger layers cover weaker ones: the defaults, the configuration
- * file, the environment, the command line. Each value remembers its place, so that a problem can
+ * Merges settings from their sources. Later layers override earlier ones: defaults,
+ * configuration file, environment, command line. Each value keeps its source, so that a problem can
  * name it.
  */
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { DEFAULT_SETTINGS, type EngineSettings } from "../../runtime/system/settings.ts";
 
 export interface GivenValue {
   readonly value: unknown;
-  /** In words: "in sluice.config.ts", "in SLUICE_LEASE_MS", "after --store". */
+  /** For messages: "in sluice.config.ts", "in SLUICE_LEASE_MS", "after --store". */
   readonly place: string;
 }
 
@@ -24,7 +24,7 @@ const PROGRAM_SETTINGS: readonly string[] = ["sealWithinMs", "addAheadItems"];
 export const ENGINE_SETTINGS = (
   Object.keys(DEFAULT_SETTINGS) as readonly (keyof EngineSettings)[]
 ).filter((name) => !PROGRAM_SETTINGS.includes(name));
-/** How a worker process is watched over. */
+/** Settings for watching a worker process. */
 export const HEALTH_SETTINGS: readonly string[] = [
   "healthPort",
   "healthHost",
@@ -39,7 +39,7 @@ const SETTINGS: readonly string[] = [
   ...ENGINE_SETTINGS,
   ...HEALTH_SETTINGS,
 ];
-/** Those that only a file can give. */
+/** Settings that only a file can set. */
 const FILE_SETTINGS: readonly string[] = [...SETTINGS, "notify", "consume", "redact"];
 const TEXT_SETTINGS: ReadonlySet<string> = new Set([
   "store",
@@ -49,7 +49,7 @@ const TEXT_SETTINGS: ReadonlySet<string> = new Set([
 ]);
 
 const PREFIX = "SLUICE_";
-/** What a command sink gives its command, which may call `sluice` in turn. */
+/** Variables that a command sink sets for its command, which may itself call `sluice`. */
 const VARIABLES_OF_SINKS = [
   "SLUICE_EVENT",
   "SLUICE_BATCH",
@@ -73,7 +73,7 @@ export function mergeLayers(layers: readonly Layer[]): Layer {
   };
 }
 
-/** What a configuration file exports. */
+/** The export of a configuration file. */
 export function readExportLayer(exported: object, file: string): Layer {
   const values = new Map<string, GivenValue>();
   const problems: string[] = [];
@@ -82,7 +82,7 @@ export function readExportLayer(exported: object, file: string): Layer {
     if (FILE_SETTINGS.includes(name)) {
       values.set(name, { value, place: `in ${file}` });
     } else {
-      const meant = askDidYouMean(findSimilar(name, FILE_SETTINGS));
+      const meant = formatDidYouMean(findSimilar(name, FILE_SETTINGS));
       problems.push(`${name} in ${file} is not a setting. ${meant || listSettings()}`);
     }
   }
@@ -104,13 +104,13 @@ export function readEnvironmentLayer(env: NodeJS.ProcessEnv): Layer {
     } else if (!known.includes(variable)) {
       const similar = findSimilarVariables(variable, known);
       if (similar.length === 0) warnings.push(`${variable} is not a setting and is ignored`);
-      else problems.push(`${variable} is not a setting. ${askDidYouMean(similar)}`);
+      else problems.push(`${variable} is not a setting. ${formatDidYouMean(similar)}`);
     }
   }
   return { values, problems, warnings };
 }
 
-/** Without what all of them begin with, which would make any two seem alike. */
+/** Without the common prefix, which would make any two names similar. */
 function findSimilarVariables(variable: string, known: readonly string[]): string[] {
   const bare = known.map((name) => name.slice(PREFIX.length));
   return findSimilar(variable.slice(PREFIX.length), bare).map((name) => PREFIX + name);
@@ -121,7 +121,7 @@ export function nameVariable(setting: string): string {
   return PREFIX + setting.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
-/** A number where it is one; anything else stays a text, and the check of its setting refuses it. */
+/** Converts a number; any other text stays a text, and the check of the setting refuses it. */
 function readText(setting: string, text: string): string | number {
   return !TEXT_SETTINGS.has(setting) && /^-?\d+$/.test(text) ? Number(text) : text;
 }

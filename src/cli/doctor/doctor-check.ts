@@ -1,4 +1,4 @@
-/** One thing that the doctor has looked at. */
+/** The result of one check. */
 import type { Screen } from "../output/screen.ts";
 import { wrapText } from "../output/text-width.ts";
 

@@ -1,4 +1,4 @@
-/** What the doctor sees of the machine: versions and clocks. */
+/** The doctor's checks of the machine: versions and clocks. */
 import { DatabaseSync } from "node:sqlite";
 import { type Clock, sleep } from "../../ports/clock.ts";
 import { bad, type Check, good, warn } from "./doctor-check.ts";
@@ -6,9 +6,9 @@ import { formatInstantShort } from "../output/format-duration.ts";
 import { readPackageVersion } from "../config/package-version.ts";
 
 const CLOCK_LOOK_MS = 100;
-/** A process that is not scheduled in time shows the same on both clocks; a jump does not. */
+/** A scheduling delay shows on both clocks; a jump of the wall clock does not. */
 const DRIFT_MS_MAX = 20;
-/** No machine with this version of Sluice lives before its release. */
+/** An earlier wall clock must be wrong: this version of Sluice did not exist yet. */
 const EARLIEST_MS = Date.UTC(2025, 0, 1);
 
 export async function checkMachine(clock: Clock): Promise<Check[]> {
@@ -20,7 +20,7 @@ function checkSluice(): Check {
 }
 
 function checkNode(): Check {
-  // Too old a Node has been refused before this was loaded.
+  // An older Node was refused before this file was loaded.
   return good("node", `${process.versions.node} (22.18 or newer is needed)`);
 }
 
@@ -30,7 +30,7 @@ function checkPlatform(): Check {
   return warn(
     "platform",
     `${found}: Sluice is tested on Linux only`,
-    "Elsewhere a crashed worker's chunks come back when their lease runs out, not at once.",
+    "On other systems, chunks of a crashed worker are taken back only when their leases expire.",
   );
 }
 
@@ -38,7 +38,7 @@ function checkSqlite(): Check {
   const db = new DatabaseSync(":memory:");
   try {
     const row = db.prepare("SELECT sqlite_version() AS version").get() as { version: string };
-    return good("sqlite", `${row.version} (Node brings it)`);
+    return good("sqlite", `${row.version} (part of Node)`);
   } finally {
     db.close();
   }
@@ -61,7 +61,7 @@ async function checkClocks(clock: Clock): Promise<Check> {
     return warn(
       "clock",
       `the wall clock moved ${Math.round(driftMs)} ms against the monotonic one in ${CLOCK_LOOK_MS} ms`,
-      "Leases do not mind; times in records do. Is a time service correcting it just now?",
+      "This affects times in records, but no leases. Check whether a time service is correcting the clock now.",
     );
   }
   return good("clock", `${now}, wall and monotonic clock agree`);

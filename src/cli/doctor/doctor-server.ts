@@ -1,4 +1,4 @@
-/** What the doctor sees of a PostgreSQL server, without changing anything in it. */
+/** The doctor's checks of a PostgreSQL server. Changes nothing. */
 import type { ServerFacts } from "../../adapters/postgres/inspect.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { systemRandom } from "../../runtime/system/system-random.ts";
@@ -8,12 +8,12 @@ import { viewError } from "../../views/error.ts";
 
 const VERSION_MIN = 15;
 const CLOCK_APART_MS = 1_000;
-/** Of the server's connections: above that, another worker may find none left. */
+/** The share of used connections above which another worker may find none free. */
 const CONNECTIONS_BUSY = 0.8;
 
 export interface ServerChecks {
   readonly checks: readonly Check[];
-  /** It can be opened without making it or bringing it up to date. */
+  /** Whether it can be opened without creating or upgrading it. */
   readonly canOpen: boolean;
 }
 
@@ -58,10 +58,11 @@ function checkSchema({ schema }: ServerFacts): Check {
     return bad("schema", text, "Upgrade Sluice.");
   }
   if (version < known) {
-    const text = version === 0 ? "is not there yet" : `version ${version} of ${known}`;
-    if (!mayChange) return bad("schema", `${text}, and this user may not make it`, grant);
-    if (version === 0) return good("schema", `${text}: the first run makes it`);
-    return warn("schema", text, "The next run brings it up to date. Back it up first.");
+    const text = version === 0 ? "does not exist yet" : `version ${version} of ${known}`;
+    const change = version === 0 ? "create" : "upgrade";
+    if (!mayChange) return bad("schema", `${text}, and this user may not ${change} it`, grant);
+    if (version === 0) return good("schema", `${text}: the first run creates it`);
+    return warn("schema", text, "The next run upgrades it. Back it up first.");
   }
   if (mayUse === false) {
     return bad("schema", `version ${version}, but this user may not read and write it`, grant);
@@ -76,32 +77,33 @@ function checkDurability({ synchronousCommit, fsync }: ServerFacts): Check {
   }
   if (synchronousCommit === "off") {
     const remedy =
-      "What was acknowledged may be lost when the server crashes: ALTER ROLE <role> SET synchronous_commit = on.";
+      "Acknowledged commits may be lost when the server crashes. Run: ALTER ROLE <role> SET synchronous_commit = on.";
     return warn("durability", text, remedy);
   }
   return good("durability", text);
 }
 
-/** Leases go by the server's clock alone; people compare what they read with their own. */
+/** Leases use only the server's clock, but people compare recorded times with their own clock. */
 function checkClock({ clockAheadMs, roundTripMs }: ServerFacts): Check {
   const apart = Math.round(clockAheadMs);
   const text = `the server's is ${Math.abs(apart)} ms ${apart < 0 ? "behind" : "ahead"}, a round trip takes ${roundTripMs} ms`;
   if (Math.abs(apart) <= CLOCK_APART_MS) return good("server time", text);
-  const remedy = "Let both follow the same time server (chrony). No lease depends on it.";
+  const remedy =
+    "Synchronise both clocks with the same time server (chrony). Leases are not affected.";
   return warn("server time", text, remedy);
 }
 
 function checkConnections({ connections: { used, max } }: ServerFacts): Check {
   const text = `${used} of ${max} used`;
   if (used < max * CONNECTIONS_BUSY) return good("connections", text);
-  const remedy = "Raise max_connections, or put PgBouncer between: each worker takes up to 9.";
+  const remedy = "Raise max_connections, or use PgBouncer: each worker opens up to 9 connections.";
   return warn("connections", text, remedy);
 }
 
 function checkPooler({ isPooled }: ServerFacts): Check {
   if (!isPooled)
-    return good("pooler", "none, or one that keeps sessions: changes are heard at once");
+    return good("pooler", "none, or one in session mode: notifications arrive at once");
   const remedy =
-    "Everything works, but new work is noticed at the next look, within 5 s. Connect directly, or with a pooler in session mode, to hear of it at once.";
-  return warn("pooler", "one that gives each transaction another connection", remedy);
+    "Everything works, but workers find new work only by polling, within 5 s. To get notifications, connect directly or through a pooler in session mode.";
+  return warn("pooler", "one in transaction mode: notifications do not arrive", remedy);
 }

@@ -1,4 +1,4 @@
-/** What the doctor sees of the store, without changing anything in it. */
+/** The doctor's checks of a SQLite store. Changes nothing. */
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -20,13 +20,13 @@ export function checkStore(path: string): Check[] {
   const place = [checkDisk(folder), checkSpace(folder)];
   if (!existsSync(path)) return [checkFolder(path, folder), ...place];
   if (!statSync(path).isFile()) {
-    const remedy = "Choose a --store that is a file, or is not there yet.";
+    const remedy = "Choose a --store that is a file, or does not exist yet.";
     return [bad("store", `${showPath(path)} is not a file`, remedy), ...place];
   }
   return [checkWritable(path), ...place, ...checkDatabase(path)];
 }
 
-/** The nearest folder on the way that is there. */
+/** The nearest parent folder that exists. */
 function findFolder(path: string): string {
   const folder = dirname(path);
   return existsSync(folder) || folder === dirname(folder) ? folder : findFolder(folder);
@@ -35,9 +35,13 @@ function findFolder(path: string): string {
 function checkFolder(path: string, folder: string): Check {
   if (!statSync(folder).isDirectory() || !mayWrite(folder)) {
     const remedy = "Choose a --store in a folder that this user may write.";
-    return bad("store", `${showPath(path)} is not there and cannot be made in ${folder}`, remedy);
+    return bad(
+      "store",
+      `${showPath(path)} does not exist and cannot be created in ${folder}`,
+      remedy,
+    );
   }
-  return good("store", `${showPath(path)} is not there yet: the first run makes it`);
+  return good("store", `${showPath(path)} does not exist yet: the first run creates it`);
 }
 
 function checkWritable(path: string): Check {
@@ -99,7 +103,7 @@ function checkSchema(db: DatabaseSync): Check {
     return warn(
       "schema",
       `version ${version} of ${known}`,
-      "The next run brings it up to date. Back it up first.",
+      "The next run upgrades it. Back it up first.",
     );
   }
   return good("schema", `version ${version}`);
@@ -108,7 +112,7 @@ function checkSchema(db: DatabaseSync): Check {
 function checkIntegrity(db: DatabaseSync): Check {
   const rows = db.prepare("PRAGMA quick_check(3)").all() as { quick_check: string }[];
   const problems = rows.map((row) => row.quick_check).filter((text) => text !== "ok");
-  if (problems.length === 0) return good("integrity", "SQLite finds the file sound");
+  if (problems.length === 0) return good("integrity", "SQLite's quick check passed");
   const remedy = "Restore the store from a backup (`sluice copy <file>` makes them).";
   return bad("integrity", problems.join("; "), remedy);
 }

@@ -12,7 +12,7 @@ const NAME = "workers";
 const UNFINISHED = BATCH_STATES.filter((state) => !isEnded(state));
 const BATCHES_MAX = 10_000;
 
-/** Opens the store as any command does, so only one whose schema and lock were found good. */
+/** Opens the store like any command, so call it only if the schema and the lock are good. */
 export async function checkWorkers(config: Config, clock: Clock): Promise<Check> {
   try {
     const store = await openExistingStore(config, clock);

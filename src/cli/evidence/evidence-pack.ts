@@ -1,4 +1,7 @@
-/** The evidence of a batch as one archive: what people read, what machines check, and how. */
+/**
+ * Writes the evidence of a batch as one archive: files for people, files for machines, and how to
+ * verify them.
+ */
 import { createReadStream } from "node:fs";
 import { open as openFile, rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
@@ -28,7 +31,7 @@ import { writeSignedExport } from "./signed-export.ts";
 import type { StoreLook } from "../session/with-store.ts";
 
 const PAGE = 1_000;
-/** What the report shows of them; the archive has all. */
+/** The report shows this many of them; the archive has all. */
 const SHOWN_MAX = 1_000;
 const NEWLINE = 10;
 
@@ -73,13 +76,13 @@ interface PackParts {
   readonly cli: Cli;
   readonly batch: BatchSnapshot;
   readonly store: Store;
-  /** Where the export is, and its bytes. */
+  /** The file of the export, and its content. */
   readonly ledger: string;
   readonly open: () => ByteSource;
   readonly verdict: Verdict;
 }
 
-/** Tells of every record that was verified. */
+/** Reports every verified record. */
 async function readVerified(
   { open, verdict }: PackParts,
   onEntry: (entry: TimelineEntry) => void,
@@ -93,7 +96,7 @@ async function readVerified(
   }
 }
 
-/** The lines before this one, and an end. */
+/** Yields the lines before this one, and an end line. */
 async function* cutExport(source: ByteSource, line: number): AsyncGenerator<Uint8Array> {
   let left = line - 1;
   for await (const piece of source) {
@@ -143,7 +146,7 @@ async function fill(zip: ZipFile, parts: PackParts): Promise<void> {
   zip.end();
 }
 
-/** All but what is said of items: those are for machines. */
+/** All records except those about items, which are for machines. */
 async function listRecords(parts: PackParts): Promise<BatchEntry[]> {
   const records: BatchEntry[] = [];
   await readVerified(parts, (entry) => {
@@ -152,7 +155,7 @@ async function listRecords(parts: PackParts): Promise<BatchEntry[]> {
   return records;
 }
 
-/** Null while no signed head covers it, and of a broken ledger. */
+/** Null if no signed head covers it, or if the ledger is broken. */
 async function proveEnding(
   { open, verdict }: PackParts,
   records: readonly BatchEntry[],
@@ -185,18 +188,18 @@ async function* listFailures(store: Store, batch: BatchSnapshot): AsyncGenerator
   for await (const letter of all) yield `${JSON.stringify(viewDeadLetter(letter, batch))}\n`;
 }
 
-/** What handlers recorded and the engine said of items, in a batch that keeps a ledger of them. */
+/** Failed attempts that were retried, if the batch keeps a ledger of items. */
 async function* listAttempts(parts: PackParts): AsyncGenerator<string> {
   let lines: string[] = [];
-  const told: string[][] = [];
+  const pages: string[][] = [];
   await readVerified(parts, (entry) => {
     if (entry.kind !== "item" || entry.state !== "retried") return;
     lines.push(`${JSON.stringify(entry)}\n`);
     if (lines.length < PAGE) return;
-    told.push(lines);
+    pages.push(lines);
     lines = [];
   });
-  for (const some of [...told, lines]) yield some.join("");
+  for (const page of [...pages, lines]) yield page.join("");
 }
 
 function toLines(values: readonly object[]): string {

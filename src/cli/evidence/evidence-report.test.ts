@@ -7,7 +7,7 @@ const SPELLED = "\\u{202e}gnp.exe\\x1b[31m&lt;b&gt;&amp;\\u{2028}";
 const entry = (text: string) =>
   ({ kind: "batch", record: "1", at: text, type: text, data: { [text]: text } }) as const;
 
-test("nothing of others' text steers what a reader sees", () => {
+test("text from outside cannot change what a reader sees", () => {
   const letter = { step: HOSTILE, item: 1, key: HOSTILE, code: HOSTILE, message: HOSTILE };
   const facts = {
     view: { batch: "b-1", state: "failed", lane: HOSTILE, [HOSTILE]: HOSTILE, steps: [] },

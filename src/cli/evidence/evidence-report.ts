@@ -14,29 +14,29 @@ export const ENDING_PROOF = "proofs/ending.json";
 
 const EVIDENCE_FILES: EvidenceFiles = [
   ["report.html", "this evidence for people: open it in a browser"],
-  ["plan.json", "the batch: what was asked for, its steps and counts"],
-  ["outcomes.csv", "what became of each item of each step"],
+  ["plan.json", "the batch: its submission, steps and counts"],
+  ["outcomes.csv", "the outcome of each item of each step"],
   ["failures.jsonl", "items that gave up, each with its cause"],
-  ["attempts.jsonl", "attempts that failed and were repeated, where a ledger of items is kept"],
+  ["attempts.jsonl", "attempts that failed and were retried, where a ledger of items is kept"],
   ["acts.jsonl", "what operators did, who and why"],
   ["ledger.jsonl", "the ledger: all records, chained, with their signatures"],
   ["signed-heads.jsonl", "what was signed, and by which key"],
   ["keys.jsonl", "how each key was introduced"],
   [ENDING_PROOF, "a proof of the ending alone"],
-  ["verdict.json", "what a verification said when this was packed"],
+  ["verdict.json", "the result of the verification when this was packed"],
 ];
 
-/** What is in the archive. */
+/** The files of the archive. */
 export function listFiles(hasProof: boolean): EvidenceFiles {
   return EVIDENCE_FILES.filter(([name]) => hasProof || name !== ENDING_PROOF);
 }
 
 export interface ReportFacts {
   readonly view: FullBatchView;
-  /** Without what is said of items; of a broken ledger those before the break. */
+  /** Without records about items; for a broken ledger only the records before the break. */
   readonly records: readonly BatchEntry[];
   readonly acts: readonly BatchEntry[];
-  /** The first of them. */
+  /** The first dead letters. */
   readonly letters: readonly DeadLetterView[];
   readonly verdict: Verdict;
   /** Wall-clock milliseconds. */
@@ -62,7 +62,7 @@ export function renderReport(facts: ReportFacts): string {
   const { failed } = view;
   const isBroken = verdict.kind === "broken";
   const rest = isBroken
-    ? "<p>The ledger is broken here. <code>ledger.jsonl</code> has what follows, as it was found: nothing vouches for it.</p>"
+    ? "<p>The ledger is broken here. <code>ledger.jsonl</code> has what follows, as it was found: nothing proves it.</p>"
     : "";
   const more =
     failed > letters.length
@@ -101,7 +101,7 @@ ${renderTable(["file", "what it is"], facts.files)}
 }
 
 function renderVerdict(verdict: Verdict): string {
-  // Which key is trusted is for the reader to say.
+  // The reader decides which key to trust.
   const isSigned = verdict.kind === "intact" && isConclusive({ ...verdict, isTrusted: true });
   const mood = verdict.kind === "broken" ? "bad" : isSigned ? "good" : "partly";
   const lines = describeVerdict(verdict).map((line) => escape(line));
@@ -150,7 +150,7 @@ function renderRecords(records: readonly BatchEntry[], otherwise: string): strin
   );
 }
 
-/** A time, a type and the like are not broken over lines. */
+/** Short texts such as times and types are not wrapped. */
 const SHORT_CHARS_MAX = 28;
 
 /** Columns from `numbersFrom` on are numbers. */
@@ -177,7 +177,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** What steers a display is spelled out: a browser follows direction marks, too. */
+/** Control characters are spelled out: a browser also obeys direction marks. */
 function escape(text: string): string {
   return makeInert(text).replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
 }

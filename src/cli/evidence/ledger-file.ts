@@ -1,4 +1,4 @@
-/** Where a ledger is read from: an export that is a file, or a batch of the store. */
+/** Reads a ledger from an export file, or from a batch in the store. */
 import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ByteSource } from "../../ledger/format/byte-lines.ts";
@@ -10,7 +10,7 @@ import { withBatch } from "../session/with-store.ts";
 /** Called again for each reading. */
 export type OpenLedger = () => ByteSource;
 
-/** A file of that name, or else the batch of that id. */
+/** The file with that name, or else the batch with that id. */
 export function withLedger(
   cli: Cli,
   where: string,
@@ -27,7 +27,7 @@ function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile();
 }
 
-/** The bytes of an export; a file that is not there is said to be missing before anything else. */
+/** The bytes of an export. A missing file is reported before any other problem. */
 export function readExport(path: string): ByteSource {
   if (!isFile(path)) throw refuseFile(path, "an export of a ledger");
   return createReadStream(path);
@@ -44,7 +44,7 @@ function refuseFile(path: string, what: string): SluiceError {
   });
 }
 
-/** What help says of `--trust`. */
+/** The description of `--trust` in help texts. */
 export const ABOUT_TRUST = "trusted public key: a PEM file or a key id; repeatable";
 
 /** Each value of `--trust`. */
@@ -52,7 +52,10 @@ export function readTrusted(given: readonly string[]): string[] {
   return given.map((one) => (isFile(one) ? readFileSync(one, "utf8") : one));
 }
 
-/** Signed heads of a file of anchors, a line each: as exports have them, or as messages of the topic. */
+/**
+ * Signed heads from a file of anchors, one per line: in the form of exports, or of messages of the
+ * topic.
+ */
 export function readAnchors(path: string): string[] {
   const lines = readWhole(path, "anchors").split("\n");
   return lines.filter((line) => line.trim() !== "").map(readAnchorLine);
@@ -63,7 +66,7 @@ function readAnchorLine(line: string): string {
     const { data } = JSON.parse(line) as { readonly data?: { readonly head?: unknown } };
     return typeof data?.head === "string" ? data.head : line;
   } catch {
-    // The verifier says what is wrong with it.
+    // The verifier reports the problem.
     return line;
   }
 }

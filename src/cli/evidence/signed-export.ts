@@ -1,4 +1,4 @@
-/** Writes a batch's ledger into a file, signed to its last record where there is a key. */
+/** Writes a batch's ledger to a file, signed to its last record if there is a key. */
 import { openKeyFile } from "../../ledger/keys/key-file.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { exportLedger } from "../../runtime/evidence/ledger-export.ts";
@@ -8,7 +8,7 @@ import type { Cli } from "../output/cli.ts";
 import { OutputFile } from "../output/output-file.ts";
 import type { StoreLook } from "../session/with-store.ts";
 
-/** Answers how many bytes there are. */
+/** Returns the number of bytes. */
 export async function writeSignedExport(
   cli: Cli,
   { id }: BatchSnapshot,

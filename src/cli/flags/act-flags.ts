@@ -1,4 +1,4 @@
-/** The options of everything that an operator does: who does it, why, and without being asked. */
+/** The options of every operator command: who acts, why, and skipping the confirmation. */
 import type { Command } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { ActOptions } from "../../runtime/engine/operator.ts";
@@ -22,7 +22,7 @@ export function addYesFlag(command: Command): Command {
 
 export function readActOptions({ by, why }: ActFlags): ActOptions {
   if (by !== undefined && by.trim() === "") {
-    throw new SluiceError("USAGE", "--by is empty", { hint: "Say who does it, or leave it out." });
+    throw new SluiceError("USAGE", "--by is empty", { hint: "Give a name, or leave out --by." });
   }
   return { ...(by === undefined ? {} : { by }), ...(why === undefined ? {} : { why }) };
 }

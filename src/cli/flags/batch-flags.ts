@@ -1,4 +1,4 @@
-/** The options by which `run` and `submit` describe a batch, and what they make of them. */
+/** The options that describe a batch for `run` and `submit`, and how they are read. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { SubmitOptions } from "../../runtime/engine/engine.ts";
@@ -38,7 +38,7 @@ export function addConcurrencyFlag(command: Command): Command {
   );
 }
 
-/** For `loadConfig`, which reports them with everything else that is wrong. */
+/** For `loadConfig`, which reports them together with all other problems. */
 export function listNumberFlags({ chunkSize, concurrency }: BatchFlags): NumberFlag[] {
   return [
     { name: "--chunk-size", given: chunkSize, max: CHUNK_SIZE_MAX },
@@ -46,7 +46,7 @@ export function listNumberFlags({ chunkSize, concurrency }: BatchFlags): NumberF
   ];
 }
 
-/** The pipeline with what the command line says about it. */
+/** The pipeline with the settings of the command line. */
 export function adjustPipeline(pipeline: Pipeline, flags: BatchFlags): Pipeline {
   const chunkSize = readNumber(flags.chunkSize);
   const concurrency = readNumber(flags.concurrency);
@@ -84,7 +84,7 @@ export function readInput({ steps, name }: Pipeline, { input, inputJson }: Batch
   }
   if (input !== undefined) return input;
   if (inputJson !== undefined) return parseInput(inputJson);
-  // A source that asks for nothing needs no input.
+  // A source without parameters needs no input.
   if (source.length === 0) return null;
   throw new SluiceError("BAD_INPUT", `the pipeline ${name} needs an input`, {
     hint: "Give it with --input <text>, or with --input-json <json>; `--input-json null` for none.",

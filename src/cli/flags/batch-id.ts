@@ -1,15 +1,15 @@
 /** Finds the batch that a user means by an id or the beginning of one. */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import { showStore } from "../output/show-path.ts";
 
-/** What help says of the argument. */
+/** The argument's description in help texts. */
 export const ABOUT_BATCH = "batch id or its first characters";
 
 const PREFIX_CHARS_MIN = "b-".length + 3;
-/** How many of the newest batches a beginning is looked for in. */
+/** A prefix is searched for in this many of the newest batches. */
 const BATCHES_MAX = 100_000;
 const MATCHES_SHOWN_MAX = 5;
 
@@ -35,6 +35,6 @@ export async function findBatch(store: Store, given: string): Promise<BatchSnaps
   const close = matches.length > 0 ? matches.slice(0, 3).map(({ id }) => id) : meant;
   throw new SluiceError("NOT_FOUND", `there is no batch ${given} in ${showStore(store.name)}`, {
     kind: "batch",
-    hint: `${askDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
+    hint: `${formatDidYouMean(close)} \`sluice list\` shows all batches; the first 5 characters of an id are enough.`.trim(),
   });
 }

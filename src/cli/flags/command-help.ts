@@ -1,4 +1,4 @@
-/** What every command's --help ends with. */
+/** The end of every command's --help: examples and exit codes. */
 import type { Command } from "commander";
 import { EXIT_CODES_HELP } from "../output/exit-codes.ts";
 

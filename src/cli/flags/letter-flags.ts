@@ -2,12 +2,12 @@
 import { type Command, Option } from "commander";
 import { ERROR_CLASSES, type ErrorClass, SluiceError } from "../../core/base/errors.ts";
 import type { DeadLetterFilter } from "../../core/items/redrive.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import { collect } from "./act-flags.ts";
 import { findStep } from "./step-flag.ts";
 
-/** What help says of one dead letter. */
+/** The description of a dead letter's item in help texts. */
 export const ABOUT_ITEM = "number of the item, from 0";
 export const ABOUT_LETTER_STEP = "step of the dead letter (default: the only one that has it)";
 
@@ -44,7 +44,7 @@ export function readLetterFilter(batch: BatchSnapshot, flags: LetterFlags): Dead
   };
 }
 
-/** Found before the store is opened. */
+/** Called before the store is opened. */
 export function checkLetterFlags({ item, class: classes }: LetterFlags): void {
   item?.forEach(readItem);
   classes?.forEach(readClass);
@@ -60,8 +60,8 @@ export function readItem(text: string): number {
 function readClass(text: string): ErrorClass {
   const found = ERROR_CLASSES.find((one) => one === text);
   if (found !== undefined) return found;
-  const meant = askDidYouMean(findSimilar(text, ERROR_CLASSES));
+  const meant = formatDidYouMean(findSimilar(text, ERROR_CLASSES));
   throw new SluiceError("USAGE", `${JSON.stringify(text)} is not an error class`, {
-    hint: `${meant} It is one of ${ERROR_CLASSES.join(", ")}.`.trim(),
+    hint: `${meant} Use one of ${ERROR_CLASSES.join(", ")}.`.trim(),
   });
 }

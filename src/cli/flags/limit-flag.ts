@@ -4,7 +4,7 @@ import type { NumberFlag } from "../config/config.ts";
 
 const LIMIT_MAX = 1_000_000_000;
 
-/** Rows of a table where nothing else is said; JSON has all. */
+/** The default number of rows in a table; JSON has all rows. */
 export const TABLE_LIMIT = 100;
 
 export function addLimitFlag(command: Command, what: string, otherwise?: string): Command {
@@ -12,7 +12,7 @@ export function addLimitFlag(command: Command, what: string, otherwise?: string)
   return command.option("--limit <n>", `maximum number of ${what}${fallback}`);
 }
 
-/** For `loadConfig`, which reports it with everything else that is wrong. */
+/** For `loadConfig`, which reports it together with all other problems. */
 export function readLimitFlag(given: string | undefined): NumberFlag {
   return { name: "--limit", given, max: LIMIT_MAX };
 }

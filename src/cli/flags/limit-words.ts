@@ -1,4 +1,4 @@
-/** The words after `sluice limits set` and `clear`: what a limit is of, and how much. */
+/** Reads the words after `sluice limits set` and `clear`: the target of a limit, and its value. */
 import { CAP_SCOPES, type CapScope } from "../../core/limits/caps.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import {
@@ -9,7 +9,7 @@ import {
 } from "../../core/limits/limit.ts";
 import type { Rate } from "../../core/limits/token-bucket.ts";
 import { unreachable } from "../../core/base/invariant.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 const FORMS: { readonly [Kind in LimitKind]: string } = {
   cap: "cap batch|lane|pipeline <name>",
@@ -21,7 +21,7 @@ const PERIODS_S: { readonly [unit: string]: number } = { s: 1, min: 60, h: 3_600
 
 export interface LimitWords {
   readonly target: LimitTarget;
-  /** What comes after the name. */
+  /** The words after the name. */
   readonly rest: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export function readLimitWords(kind: string, words: readonly string[], values: 0
   if (!fits) {
     const value = values === 0 ? "" : known === "rate" ? " <n>/s" : " <n>";
     const verb = values === 0 ? "clear" : "set";
-    throw new SluiceError("USAGE", `a ${known} is not named like that`, {
+    throw new SluiceError("USAGE", `the arguments do not fit a ${known}`, {
       hint: `sluice limits ${verb} ${FORMS[known]}${value}`,
     });
   }
@@ -60,24 +60,24 @@ export function readLimitWords(kind: string, words: readonly string[], values: 0
 function readKind(word: string): LimitKind {
   const kind = LIMIT_KINDS.find((one) => one === word);
   if (kind !== undefined) return kind;
-  const question = askDidYouMean(findSimilar(word, LIMIT_KINDS));
+  const question = formatDidYouMean(findSimilar(word, LIMIT_KINDS));
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a kind of limit`, {
     field: "limit",
-    hint: `${question} It is one of ${LIMIT_KINDS.join(", ")}.`.trim(),
+    hint: `${question} Use one of ${LIMIT_KINDS.join(", ")}.`.trim(),
   });
 }
 
 function readScope(word: string): CapScope {
   const scope = CAP_SCOPES.find((one) => one === word);
   if (scope !== undefined) return scope;
-  const question = askDidYouMean(findSimilar(word, CAP_SCOPES));
-  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} has no cap`, {
+  const question = formatDidYouMean(findSimilar(word, CAP_SCOPES));
+  throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} cannot have a cap`, {
     field: "limit",
-    hint: `${question} A cap is of one of ${CAP_SCOPES.join(", ")}.`.trim(),
+    hint: `${question} A cap belongs to one of ${CAP_SCOPES.join(", ")}.`.trim(),
   });
 }
 
-/** A plain number; what it must be else, the operator knows. */
+/** A plain number; the operator checks its range. */
 export function readLimitNumber(word: string): number {
   const number = /^\d+(\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
   if (!Number.isNaN(number)) return number;
@@ -87,14 +87,14 @@ export function readLimitNumber(word: string): number {
   });
 }
 
-/** `5/s`, `30/min`, `100/h`. Without a burst, what comes in a second, or one. */
+/** `5/s`, `30/min`, `100/h`. The default burst is the calls of one second, at least 1. */
 export function readRate(word: string, burst: string | undefined): Rate {
   const [, count, unit = ""] = /^(\d+(?:\.\d+)?)\/(s|min|h)$/.exec(word) ?? [];
   const period = PERIODS_S[unit];
   if (count === undefined || period === undefined) {
     throw new SluiceError("BAD_OPTION", `${JSON.stringify(word)} is not a rate`, {
       field: "limit",
-      hint: "A rate is such as 5/s, 30/min or 100/h.",
+      hint: "Write a rate as 5/s, 30/min or 100/h.",
     });
   }
   const perSecond = Number(count) / period;

@@ -1,11 +1,11 @@
-/** Commands that have commands of their own, such as `dead show`, beside what they do alone. */
+/** Sub-commands, such as `show` in `dead show`. */
 import type { Command } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 
 /**
- * The options of a sub-command. Commander also takes those of the command above it, which would then
- * silently mean nothing: they are refused.
+ * The options of a sub-command. Commander also accepts the options of the parent command, which
+ * would silently have no effect, so they are refused.
  */
 export function readSubFlags<Flags extends object>(command: Command): Flags {
   const own = new Set(command.options.map((option) => option.attributeName()));
@@ -20,14 +20,14 @@ export function readSubFlags<Flags extends object>(command: Command): Flags {
   return command.optsWithGlobals<Flags>();
 }
 
-/** Words that are left over were meant as a sub-command. */
+/** Refuses extra arguments: the first one was probably meant as a sub-command. */
 export function refuseExcess(command: Command): void {
   const [word] = command.args.slice(command.registeredArguments.length);
   if (word === undefined) return;
   const names = command.commands.map((one) => one.name());
   const first = command.args[0] ?? word;
-  const meant = askDidYouMean(findSimilar(first, names));
+  const meant = formatDidYouMean(findSimilar(first, names));
   throw new SluiceError("USAGE", `unknown command '${command.name()} ${first}'`, {
-    hint: meant || `\`sluice ${command.name()} --help\` lists what there is.`,
+    hint: meant || `\`sluice ${command.name()} --help\` lists the commands.`,
   });
 }

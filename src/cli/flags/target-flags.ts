@@ -1,4 +1,4 @@
-/** What an operator's command is about: one batch, or all batches of a lane or of a pipeline. */
+/** The target of an operator command: one batch, or all batches of a lane or of a pipeline. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Store } from "../../ports/store/store.ts";
@@ -24,7 +24,9 @@ export function checkTarget(id: string | undefined, { lane, pipeline }: TargetFl
   if (given === 1) return;
   throw new SluiceError(
     "USAGE",
-    given === 0 ? "which batch, lane or pipeline?" : "a batch and a lane or pipeline at once",
+    given === 0
+      ? "no batch, lane or pipeline was given"
+      : "more than one of batch, lane and pipeline was given",
     { hint: "Give one of <batch>, --lane <name> and --pipeline <name>." },
   );
 }

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { askOn, isYes } from "./ask.ts";
 
-test("a question is answered by a line", async () => {
+test("a line answers a question", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const answer = askOn(input, output, "Really? ");
   input.write("yes\nmore\n");
@@ -11,14 +11,14 @@ test("a question is answered by a line", async () => {
   expect(String(output.read())).toBe("Really? ");
 });
 
-test("an input that ends is no answer", async () => {
+test("the end of the input answers with an empty text", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const answer = askOn(input, output, "Really? ");
   input.end();
   expect(await answer).toBe("");
 });
 
-test("only a plain yes is a yes", () => {
+test("confirms only with y or yes", () => {
   expect(["y", "Y", "yes", " YES "].map(isYes)).toEqual([true, true, true, true]);
   expect(["", "n", "no", "yesterday", "y e s"].map(isYes)).not.toContain(true);
 });

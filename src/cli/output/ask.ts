@@ -1,17 +1,17 @@
-/** Asks the person at the terminal, where there is one. */
+/** Asks questions on the terminal, if there is one. */
 import { createInterface } from "node:readline";
 import tty from "node:tty";
 
 const STDIN = 0;
 const STDERR = 2;
 
-/** Answers what was typed; an empty text when the input ends first. */
+/** Resolves with the typed line, or with an empty text if the input ends first. */
 export type Ask = (question: string) => Promise<string>;
 
 /** Null without a terminal: in a pipe, in a script, in the background. */
 export function makeAsk(getProcess: () => NodeJS.Process): Ask | null {
   if (!tty.isatty(STDIN) || !tty.isatty(STDERR)) return null;
-  // Standard input is opened by the first look at it, which is not wanted before.
+  // Reading `stdin` opens it, so it is read only when a question is asked.
   return (question) => askOn(getProcess().stdin, getProcess().stderr, question);
 }
 
@@ -30,7 +30,7 @@ export function askOn(
   });
 }
 
-/** Only a plain yes is one. */
+/** Only `y` and `yes` confirm. */
 export function isYes(answer: string): boolean {
   return /^y(es)?$/i.test(answer.trim());
 }

@@ -1,24 +1,24 @@
-/** What a command has around it, so that it touches neither the process nor its streams itself. */
+/** The environment of a command, so that no command uses the process or its streams directly. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Ask } from "./ask.ts";
 import type { LogFormat } from "./log-format.ts";
 import type { Screen } from "./screen.ts";
 
 export interface Cli {
-  /** What was asked for: results, tables, JSON. */
+  /** For results, tables and JSON. */
   readonly out: Screen;
-  /** Everything else: progress, notes, errors. */
+  /** For everything else: progress, notes, errors. */
   readonly err: Screen;
   /** Null without a terminal. */
   readonly ask: Ask | null;
   readonly env: NodeJS.ProcessEnv;
-  /** The words after `sluice`. */
+  /** The arguments after `sluice`. */
   readonly argv: readonly string[];
   readonly clock: Clock;
   /** Format of standard error. */
   readonly logFormat: LogFormat;
-  /** Ends the process at once: for a second signal only. */
+  /** Ends the process at once. Used only for a second signal. */
   readonly exitNow: (code: number) => never;
-  /** Called once by the command that ran, with what the shell is told. */
+  /** Called once by the command that ran, with its exit code. */
   readonly finish: (exitCode: number) => void;
 }

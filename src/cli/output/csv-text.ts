@@ -1,6 +1,7 @@
 /**
- * Rows of CSV (RFC 4180), without their line end. A text that a spreadsheet would take for a formula
- * gets an apostrophe before it: results hold what strangers wrote, and opening a file must not run it.
+ * Rows of CSV (RFC 4180), without their line end. A text that a spreadsheet would treat as a
+ * formula gets an apostrophe before it: results may contain texts from strangers, and opening a
+ * file must not run them.
  */
 const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/;
 const NEEDS_QUOTES = /[",\r\n]|^\s|\s$/;

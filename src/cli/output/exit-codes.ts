@@ -40,7 +40,7 @@ export function decideExitCode(state: EndedState): number {
   }
 }
 
-/** The user must fix these before the same command can work; everything else is a failure. */
+/** Errors that the user must fix before the same command can work; all others are failures. */
 const USAGE_CODES: ReadonlySet<string> = new Set([
   "AMBIGUOUS",
   "BAD_CONFIG",
@@ -66,12 +66,13 @@ const USAGE_CODES: ReadonlySet<string> = new Set([
 ]);
 
 export function decideErrorExitCode({ code, field }: Pick<ErrorView, "code" | "field">): number {
-  // Scripts know a bad address for `sluice copy` as a failure; --store is checked as BAD_CONFIG.
+  // Scripts expect exit code 1 for a bad address of `sluice copy`; --store is checked as
+  // BAD_CONFIG.
   if (code === "BAD_OPTION" && field === "store") return EXIT.failed;
   return USAGE_CODES.has(code) ? EXIT.usage : EXIT.failed;
 }
 
-/** Those that ask a command to stop. */
+/** Signals that stop a command. */
 export const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
 export type StopSignalName = (typeof STOP_SIGNALS)[number];
 

@@ -5,7 +5,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString("en");
 }
 
-/** A half-done batch is never shown as 100 %. */
+/** Rounds down: an unfinished batch is never shown as 100 %. */
 export function formatPercent(done: number, planned: number): string {
   if (planned === 0) return "0%";
   return `${Math.min(Math.floor((done * 100) / planned), 100)}%`;

@@ -23,13 +23,13 @@ test("a duration has at most two units and no false precision", () => {
   expect(formatDuration(90_000_000)).toBe("1 d 1 h");
 });
 
-test("a range is told in the unit of its larger end", () => {
+test("a range has the unit of its larger end", () => {
   expect(formatRange({ low: 2_100, high: 2_900 })).toBe("2-3 s");
   expect(formatRange({ low: 60_000, high: 180_000 })).toBe("1-3 min");
   expect(formatRange({ low: 3_000, high: 3_000 })).toBe("3 s");
 });
 
-test("an age is told in one unit", () => {
+test("an age has one unit", () => {
   expect([500, 5_000, 120_000, 7_200_000, 172_800_000].map(formatAge)).toEqual([
     "just now",
     "5 s ago",

@@ -1,16 +1,16 @@
-/** What the command prints of texts from outside: lines and JSON that cannot steer a terminal. */
-import { makeInert, STEERING } from "../../core/base/inert-text.ts";
+/** Makes texts from outside safe to print: lines and JSON that cannot control a terminal. */
+import { makeInert, CONTROL_CHARACTERS } from "../../core/base/inert-text.ts";
 
 export { makeInert };
 
-/** Keeps line ends, for texts that are lists of ours. */
+/** Keeps line ends, for our own texts of several lines. */
 export function makeInertLines(text: string): string[] {
   return text.split("\n").map(makeInert);
 }
 
-/** JSON that says the same without a character that steers: such can only stand in its strings. */
+/** The same JSON with control characters escaped: they can occur only in its strings. */
 export function makeInertJson(json: string): string {
-  return json.replace(STEERING, (character) =>
+  return json.replace(CONTROL_CHARACTERS, (character) =>
     Array.from({ length: character.length }, (_, at) => {
       const unit = character.charCodeAt(at).toString(16);
       return `\\u${unit.padStart(4, "0")}`;

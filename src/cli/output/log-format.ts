@@ -1,4 +1,4 @@
-/** How what is said on stderr is written: for people, or as one JSON object a line for machines. */
+/** The format of stderr: text for people, or one JSON object per line for machines. */
 import { SluiceError } from "../../core/base/errors.ts";
 
 export const LOG_FORMATS = ["text", "json"] as const;
@@ -7,7 +7,10 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 const FLAG = "--log-format";
 const VARIABLE = "SLUICE_LOG";
 
-/** From the words and the environment alone, as errors before anything is loaded are told in it, too. */
+/**
+ * Read from the arguments and the environment alone, because errors before the configuration is
+ * loaded use it, too.
+ */
 export function readLogFormat(argv: readonly string[], env: NodeJS.ProcessEnv): LogFormat {
   const at = argv.indexOf(FLAG);
   const joined = argv.find((word) => word.startsWith(`${FLAG}=`))?.slice(FLAG.length + 1);
@@ -15,11 +18,11 @@ export function readLogFormat(argv: readonly string[], env: NodeJS.ProcessEnv): 
   return given === "json" ? "json" : "text";
 }
 
-/** A format that does not exist is no reason to be silent, but one to say so. */
+/** An unknown format is reported in the default format. */
 export function refuseBadFormat(env: NodeJS.ProcessEnv): void {
   const given = env[VARIABLE] ?? "";
   if (given === "" || LOG_FORMATS.includes(given as LogFormat)) return;
   throw new SluiceError("BAD_CONFIG", `${VARIABLE} is ${JSON.stringify(given)}`, {
-    hint: `It is one of ${LOG_FORMATS.join(", ")}.`,
+    hint: `Use one of ${LOG_FORMATS.join(", ")}.`,
   });
 }

@@ -41,7 +41,7 @@ test("a planted link under that name is not followed", async () => {
   symlinkSync(victim, nameTemporary(path));
   await expect(OutputFile.create(path)).rejects.toMatchObject({
     code: "FILE_EXISTS",
-    message: `${nameTemporary(path)} exists already`,
+    message: `${nameTemporary(path)} already exists`,
   });
   expect(readFileSync(victim, "utf8")).toBe("precious");
 });

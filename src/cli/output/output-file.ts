@@ -36,7 +36,7 @@ export class OutputFile {
     }
   }
 
-  /** Gives the file its name, in place of an older one. */
+  /** Renames the file to its final name; replaces an older file. */
   async finish(): Promise<void> {
     try {
       await this.#handle.sync();
@@ -61,10 +61,10 @@ export function nameTemporary(path: string): string {
   return join(dirname(path), `.${basename(path)}.${systemRandom.id()}.tmp`);
 }
 
-/** Gives a finished temporary file its name, unless there is a file of that name. */
+/** Renames a finished temporary file, unless a file of that name exists. */
 export async function nameNewFile(temporary: string, path: string): Promise<void> {
   try {
-    // A rename would replace a file that was made meanwhile; a link refuses to.
+    // A rename would replace a file that was created meanwhile; creating a link fails instead.
     await link(temporary, path);
     await unlink(temporary);
   } catch (cause) {
@@ -77,7 +77,7 @@ export function describeFailure(path: string, cause: unknown): SluiceError {
   if (cause instanceof SluiceError) return cause;
   const { code } = cause as NodeJS.ErrnoException;
   if (code === "EEXIST") {
-    return new SluiceError("FILE_EXISTS", `${path} exists already`, {
+    return new SluiceError("FILE_EXISTS", `${path} already exists`, {
       hint: "Choose another name, or remove that file first.",
       cause,
     });

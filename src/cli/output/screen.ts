@@ -31,7 +31,7 @@ export class Screen {
     this.#stream = stream;
     this.isTerminal = tty.isatty(stream.fd) && env["TERM"] !== "dumb";
     this.colours = pc.createColors(!noColour && wantsColours(env, this.isTerminal));
-    // The console of the Linux kernel has few characters; every other terminal of today has these.
+    // The console of the Linux kernel has few characters; all other current terminals have these.
     this.unicode = this.isTerminal && env["TERM"] !== "linux";
     stream.on("error", (error: NodeJS.ErrnoException) => this.#fail(error));
     stream.on("drain", () => this.#wake());
@@ -57,7 +57,7 @@ export class Screen {
     this.#conceal = makeConceal([...this.#secrets]);
   }
 
-  /** A text as this screen would write it. */
+  /** The text as this screen writes it: without secrets. */
   conceal(text: string): string {
     return this.#conceal === null ? text : this.#conceal(text);
   }

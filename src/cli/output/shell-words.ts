@@ -1,4 +1,4 @@
-/** Words as a shell would have to be given them, for commands that are shown to be copied. */
+/** Quotes words for a shell, for commands that are shown to be copied. */
 import { makeInert } from "./inert-text.ts";
 
 function quoteWord(word: string): string {

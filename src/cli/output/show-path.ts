@@ -1,4 +1,4 @@
-/** A path as short as it can be said from the working directory. */
+/** The shortest form of a path, relative to the working directory or absolute. */
 import { relative, resolve, sep } from "node:path";
 import { isAddress } from "../../adapters/postgres/connection/address.ts";
 import { nameStore } from "../../stores/open-store.ts";

@@ -29,7 +29,7 @@ test("an optional column is left out where no row has a value", () => {
   expect(render([1, "x"])).toEqual(["N  NOTE", "1  x"]);
 });
 
-test("a cell cannot steer the terminal", () => {
+test("a cell cannot control the terminal", () => {
   expect(renderTable(columns, [[1, "\u001b[2J"]], screen).at(1)).toBe("1  \\x1b[2J");
   expect(renderFacts([{ name: "key", value: "\u001b[2J" }], screen)).toEqual(["  key  \\x1b[2J"]);
 });
@@ -44,7 +44,7 @@ test("facts are lined up, and those without a value are left out", () => {
   expect(renderFacts(facts, screen, "right")).toEqual(["  planned  1,000", "  ETA      6-8 s"]);
 });
 
-test("a table may have more rows than a call has arguments", () => {
+test("a table may have more rows than a call may have arguments", () => {
   const rows = Array.from({ length: 150_002 }, (_, nth): Row => [nth, ""]);
   expect(renderTable(columns, rows, screen)).toHaveLength(150_003);
 });

@@ -1,13 +1,13 @@
 /**
- * Tables and lists of facts: the only place that lines up columns. What comes from outside cannot
- * steer a terminal: every cell is made inert here.
+ * Tables and lists of facts: the only place that lines up columns. Text from outside cannot control
+ * the terminal, because every cell is made inert here.
  */
 import { formatCount } from "./format-number.ts";
 import { makeInert } from "./inert-text.ts";
 import type { Screen } from "./screen.ts";
 import { clipText, measureText, wrapText } from "./text-width.ts";
 
-/** Text as it is; a number with its thousands separated; null where there is nothing: a dash. */
+/** A text is unchanged, a number gets thousands separators, null is a dash. */
 export type Cell = string | number | null;
 
 export interface Column<Row> {
@@ -16,11 +16,11 @@ export interface Column<Row> {
   readonly align?: "left" | "right";
   /** May be cut to make the table fit on a terminal. */
   readonly elastic?: boolean;
-  /** Left out where no row has a value. */
+  /** Left out if no row has a value. */
   readonly optional?: boolean;
   /** On a terminal in lines of its own under the row; in a pipe a column, so that grep finds the row. */
   readonly below?: boolean;
-  /** Colours a cell after it was lined up. */
+  /** Colours a cell after alignment. */
   readonly paint?: (cell: string, row: Row) => string;
 }
 
@@ -47,7 +47,7 @@ export function renderTable<Row>(
   const under = columns.filter(isBelow);
   const cells = rows.map((row) => shown.map(({ value }) => formatCell(value(row))));
   const widths = shown.map(({ title }, at) =>
-    // Not as arguments of one call: that many rows would overflow the stack.
+    // Not as arguments of one call: many rows would overflow the stack.
     cells.reduce(
       (width, row) => Math.max(width, measureText(row[at] ?? "")),
       titles ? measureText(title) : 0,

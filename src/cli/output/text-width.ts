@@ -54,7 +54,7 @@ export function wrapText(text: string, columns: number): string[] {
 export function wrapLine(line: string, columns: number): string[] {
   const [lead = ""] = /^ *(- |hint: )?/.exec(line) ?? [];
   const room = columns - lead.length;
-  // A pipe has no width, and a sliver of a terminal is not worth the trouble.
+  // A pipe has no width, and in a very narrow terminal wrapping does not help.
   if (room < WRAP_COLUMNS_MIN || room === Infinity) return [line];
   const [first = "", ...rest] = wrapText(line.slice(lead.length), room);
   return [lead + first, ...rest.map((one) => " ".repeat(lead.length) + one)];

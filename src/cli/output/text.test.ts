@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { formatJson, makeInert, makeInertLines } from "./inert-text.ts";
 import { quoteCommand } from "./shell-words.ts";
 import { clipText, measureText, wrapLine, wrapText } from "./text-width.ts";
 
-test("whatever steers a display is spelled out, and everything else is left", () => {
+test("characters that control a display are spelled out, and others stay unchanged", () => {
   expect(makeInert("a\u001b[31mb\u007f\u009b\r\n\t")).toBe("a\\x1b[31mb\\x7f\\x9b\\r\\n\\t");
   expect(makeInert("\u202e\u2028\ud800\u200b")).toBe("\\u{202e}\\u{2028}\\u{d800}\\u{200b}");
   expect(makeInert("grün 漢字 🙂")).toBe("grün 漢字 🙂");
@@ -49,7 +49,7 @@ test("a text is broken between words, and within one that is too long", () => {
   expect(wrapText("abcdefghij k", 4)).toEqual(["abcd", "efgh", "ij k"]);
 });
 
-test("an entry of a list goes on under its own text", () => {
+test("a wrapped list entry is indented under its own text", () => {
   expect(wrapLine("  - one two three four five six", 27)).toEqual([
     "  - one two three four five",
     "    six",
@@ -57,12 +57,12 @@ test("an entry of a list goes on under its own text", () => {
   expect(wrapLine("  - one two three", Infinity)).toEqual(["  - one two three"]);
 });
 
-test("similar words are those that a slip of the fingers makes", () => {
+test("similar words are those within a few typing mistakes", () => {
   const known = ["status", "results", "submit"];
   expect(findSimilar("staus", known)).toEqual(["status"]);
   expect(findSimilar("sumbit", known)).toEqual(["submit"]);
   expect(findSimilar("doctor", known)).toEqual([]);
-  expect([askDidYouMean(["a", "b", "c"]), askDidYouMean([])]).toEqual([
+  expect([formatDidYouMean(["a", "b", "c"]), formatDidYouMean([])]).toEqual([
     "Did you mean a, b or c?",
     "",
   ]);

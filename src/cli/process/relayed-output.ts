@@ -13,7 +13,7 @@ export class RelayedOutput {
     this.#screen = screen;
   }
 
-  /** Prints all that comes; a slow reader makes the writer wait. */
+  /** Prints everything from one process; a slow reader makes the writer wait. */
   async relay(stream: Readable, prefix: string): Promise<void> {
     stream.setEncoding("utf8");
     let rest = "";

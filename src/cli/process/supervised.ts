@@ -33,8 +33,8 @@ export function onSupervisorGone(callback: () => void): void {
   else callback();
 }
 
-export function tellSupervisor(notice: EndingNotice): void {
-  // A supervisor that is gone need not be told.
+export function notifySupervisor(notice: EndingNotice): void {
+  // A supervisor that is gone cannot be notified.
   if (process.connected) process.send?.(notice, undefined, undefined, () => undefined);
 }
 

@@ -62,7 +62,7 @@ export class Supervisor {
     stop.signal.addEventListener("abort", () => {
       const signal = stop.received ?? "SIGTERM";
       this.#display.note(
-        `${signal}: stopping ${countNoun(processes, "process", "processes")}; once more kills them`,
+        `${signal}: stopping ${countNoun(processes, "process", "processes")}; a second signal kills them`,
       );
       this.#stopAll(signal);
     });
@@ -98,7 +98,7 @@ export class Supervisor {
       if (decision.kind === "done") return;
       if (decision.kind === "give_up") return this.#giveUp(number, decision.code);
       deaths = decision.deaths;
-      this.#tellRestart(number, end, decision.delayMs);
+      this.#logRestart(number, end, decision.delayMs);
       await sleep(clock, decision.delayMs, this.#stopping.signal);
     }
   }
@@ -145,15 +145,15 @@ export class Supervisor {
     this.#cli.out.line(notice.line);
   }
 
-  #tellRestart(number: number, { code, signal }: End, delayMs: number): void {
-    const again = `it is started again in ${formatDuration(delayMs)}`;
+  #logRestart(number: number, { code, signal }: End, delayMs: number): void {
+    const again = `restarting it in ${formatDuration(delayMs)}`;
     if (code === 0) {
-      const message = `process ${number} has left; ${again}`;
+      const message = `process ${number} exited; ${again}`;
       this.#display.log({ level: "info", event: "process.left", message });
       return;
     }
     this.#deaths++;
-    const how = signal === null ? `exited with ${code}` : `died of ${signal}`;
+    const how = signal === null ? `exited with ${code}` : `was killed by ${signal}`;
     const message = `process ${number} ${how}, ${countNoun(this.#deaths, "death")} so far; ${again}`;
     this.#display.log({ level: "warn", event: "process.died", message });
   }

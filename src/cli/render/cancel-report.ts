@@ -20,7 +20,10 @@ export function renderCancelled(view: CancelledView, screen: Screen): string[] {
     { name: "ran", value: `${countNoun(countRun(view), "item")}: ${parts.join(", ")}` },
     acknowledged
       ? { name: "cancelled", value: `${countNoun(cancelled, "item")} that had not run` }
-      : { name: "left", value: `${countNoun(pending, "item")}, as workers have not let go yet` },
+      : {
+          name: "left",
+          value: `${countNoun(pending, "item")}, because workers have not released it yet`,
+        },
     { name: "by", value: cancel === null ? null : describeWho(cancel) },
     ...listAbandoned(view, screen),
   ];

@@ -32,7 +32,7 @@ export class JsonLog extends ProgressDisplay {
     this.#write({ level: "info", event: "batch.progress", message }, { planned, pending, failed });
   }
 
-  override tell(text: string): void {
+  override noteWithoutBar(text: string): void {
     this.note(text);
   }
 

@@ -42,7 +42,7 @@ export class ProgressDisplay {
   }
 
   /** A separate line, if no bar shows the same. */
-  tell(text: string): void {
+  noteWithoutBar(text: string): void {
     if (!this.#screen.isTerminal) this.#screen.line(makeInert(text));
   }
 

@@ -19,7 +19,7 @@ test("a batch of several steps begins with the one that it is at", () => {
   expect(line).toMatch(/^step 2 of 3, pages: 102 of 400 done \(25%\)/);
 });
 
-test("a batch that is kept from running says by what", () => {
+test("a batch that cannot run shows why", () => {
   const hold = "waits for its turn in lane x, 3 before it";
   const none = { planned: 0, succeeded: 0, skipped: 0, failed: 0, cancelled: 0, pending: 0 };
   expect(describeProgress({ ...VIEW, state: "submitted", counts: none, hold })).toBe(hold);
@@ -28,11 +28,11 @@ test("a batch that is kept from running says by what", () => {
   );
 });
 
-test("who paused it cannot steer the terminal", () => {
+test("the name of the person who paused it cannot control the terminal", () => {
   expect(describeProgress({ ...VIEW, hold: "paused by \u001b[2J" })).toContain("\\x1b[2J");
 });
 
-test("before there is a plan there is nothing to count", () => {
+test("shows no counts before there is a plan", () => {
   const step = "step 2 of 3, pages";
   expect(describeProgress({ ...VIEW, state: "slicing", step })).toBe(
     "step 2 of 3, pages: slicing, 400 items so far",

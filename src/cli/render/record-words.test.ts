@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { describeRecord } from "./record-words.ts";
 
-test("a record is told by the members of its data", () => {
+test("a record is described by the members of its data", () => {
   expect(describeRecord({ type: "batch.paused", data: { by: "ann", mode: "now" } })).toBe(
     "by ann, mode now",
   );
@@ -11,7 +11,7 @@ test("a record is told by the members of its data", () => {
   );
 });
 
-test("of a chunk's items it is told how many they are", () => {
+test("a change of a chunk's items is described by their number", () => {
   const failed = [{ item: 5 }, { item: 9 }];
   const block = { number: 1, count: 3, root: "ab" };
   const data = { step: 0, chunk: 1, succeeded: "0-3,7", skipped: "6", failed, block };

@@ -80,7 +80,7 @@ function formatTime(at: string): string {
   return `${formatInstantShort(Date.parse(at))} UTC`;
 }
 
-/** Who asked for it, and whether every worker has let go. */
+/** Who requested it, and whether every worker has released the batch. */
 function listCancel(view: StatusView, screen: Screen): Fact[] {
   const { cancel } = view;
   if (cancel === null) return [];

@@ -19,7 +19,7 @@ export class EndedBatches {
     this.#position = position;
   }
 
-  static async fromNowOn(store: Store): Promise<EndedBatches> {
+  static async startNow(store: Store): Promise<EndedBatches> {
     return new EndedBatches(store, await findLastPosition(store));
   }
 
@@ -49,7 +49,7 @@ async function findLastPosition(store: Store): Promise<number> {
     low = high;
     high *= 2;
   }
-  // Something comes after `low`, nothing after `high`.
+  // There is a record after `low`, and none after `high`.
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
     if (await isBefore(middle)) low = middle;

@@ -29,7 +29,7 @@ export interface FollowParts {
   readonly clock: Clock;
   readonly display: ProgressDisplay;
   /** Without a bar, what the batch waits for gets its own line. Default true. */
-  readonly tellsHold?: boolean;
+  readonly printsHold?: boolean;
 }
 
 /** The rate of one batch as seen from here; each step and each drive has its own. */
@@ -87,7 +87,7 @@ export async function followBatch(
   signal: AbortSignal,
   onLook: (batch: BatchSnapshot) => void = () => undefined,
 ): Promise<BatchSnapshot | null> {
-  const { store, clock, display, tellsHold = true } = parts;
+  const { store, clock, display, printsHold = true } = parts;
   const pace = new PaceWatch();
   const holds = new HoldWatch(parts);
   let lastHold: string | null = null;
@@ -96,8 +96,8 @@ export async function followBatch(
     if (batch === null || isEnded(batch.state) || signal.aborted) return batch;
     onLook(batch);
     const hold = await holds.look(batch);
-    if (tellsHold && hold !== lastHold && hold !== null) {
-      display.tell(`batch ${id} ${nameHold(hold)}`);
+    if (printsHold && hold !== lastHold && hold !== null) {
+      display.noteWithoutBar(`batch ${id} ${nameHold(hold)}`);
     }
     lastHold = hold;
     display.show({

@@ -61,7 +61,7 @@ export async function writeCsv(
   if (!isEnded(batch.state)) {
     throw new SluiceError("WRONG_STATE", `batch ${batch.id} is ${batch.state}`, {
       kind: "batch",
-      hint: "CSV needs all results to know its columns: wait for the end, or take --format jsonl.",
+      hint: "CSV needs all results to know its columns: wait for the end, or use --format jsonl.",
     });
   }
   const { titles, row } = await findColumns(readResultPages(store, batch.id, step));

@@ -53,9 +53,9 @@ export async function submitBatch(
   try {
     const handle = await engine.submit(pipeline, input, options);
     const batch = handle.takenUp ?? (await engine.store.getBatch(handle.id));
-    invariant(batch !== null, "a batch that was just submitted is there");
+    invariant(batch !== null, "a batch that was just submitted exists");
     if (handle.takenUp !== null && flags.deadline !== undefined) {
-      display.note(`--deadline is not taken: ${describeDeadline(batch)}`);
+      display.note(`--deadline is ignored: ${describeDeadline(batch)}`);
     }
     return { engine, handle, config, display, batch };
   } catch (error) {
@@ -73,12 +73,12 @@ export async function closeEngine(engine: Engine): Promise<void> {
 /** "resuming batch b-..., 412,000 of 1,000,000 done" */
 export function describeTakenUp({ id, state, active, counts }: BatchSnapshot): string {
   if (!active) return `resuming batch ${id}, which waits for its turn`;
-  if (state !== "running") return `resuming batch ${id}, which was not sliced to its end`;
+  if (state !== "running") return `resuming batch ${id}, which was not completely sliced`;
   const done = formatCount(countRun(counts));
   return `resuming batch ${id}, ${done} of ${formatCount(counts.planned)} done`;
 }
 
 function describeDeadline({ id, deadlineAt }: BatchSnapshot): string {
   const own = deadlineAt === null ? "no deadline" : `the deadline ${formatInstant(deadlineAt)}`;
-  return `batch ${id} was there before, with ${own}`;
+  return `batch ${id} existed before, with ${own}`;
 }

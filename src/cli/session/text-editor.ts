@@ -17,8 +17,8 @@ export function editText(text: string, name: string, env: NodeJS.ProcessEnv): st
       stdio: "inherit",
     });
     if (status !== 0) {
-      throw new SluiceError("EDITOR_FAILED", `the editor ${editor} did not end well`, {
-        hint: "Set EDITOR to an editor that is there, or give the payload with --set or --file.",
+      throw new SluiceError("EDITOR_FAILED", `the editor ${editor} failed`, {
+        hint: "Set EDITOR to an installed editor, or give the payload with --set or --file.",
         cause: error,
       });
     }

@@ -3,13 +3,13 @@
  * invisible or control the display (escape sequences, line ends, direction marks, lone surrogates)
  * are spelled out, so a key can neither overwrite a table nor fake one of its lines.
  */
-export const STEERING = /[\p{C}\p{Zl}\p{Zp}]/gu;
+export const CONTROL_CHARACTERS = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /** The text on one line. */
 export function makeInert(text: string): string {
-  return text.replace(STEERING, spellOut);
+  return text.replace(CONTROL_CHARACTERS, spellOut);
 }
 
 function spellOut(character: string): string {

@@ -17,7 +17,7 @@ export function findSimilar(word: string, known: Iterable<string>): string[] {
 }
 
 /** "Did you mean a, b or c?", or an empty text. */
-export function askDidYouMean(similar: readonly string[]): string {
+export function formatDidYouMean(similar: readonly string[]): string {
   const last = similar.at(-1);
   if (last === undefined) return "";
   const rest = similar.slice(0, -1).join(", ");

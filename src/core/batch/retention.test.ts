@@ -50,7 +50,7 @@ describe("computeAges", () => {
     });
   });
 
-  test("answers ages that do not contradict each other", () => {
+  test("returns ages that do not contradict each other", () => {
     expect(computeAges(given, { keepMs: 30 })).toEqual({ keepMs: 30, keepEvidenceMs: 30 });
     expect(computeAges(given, { keepEvidenceMs: 5 })).toEqual({ keepMs: 5, keepEvidenceMs: 5 });
   });

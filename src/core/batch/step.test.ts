@@ -110,9 +110,9 @@ describe("a canary", () => {
   test("names the failures and the allowed number", () => {
     expect(describeCanaryFailure({ items: 10, failuresMax: 0 }, 1)).toEqual({
       code: "CANARY_FAILED",
-      message: "1 of the first items failed, where none may; nothing else was run",
+      message: "1 of the first items failed, over the canary's limit of 0; nothing else ran",
     });
-    expect(describeCanaryFailure({ items: 10, failuresMax: 2 }, 3).message).toContain("2 may");
+    expect(describeCanaryFailure({ items: 10, failuresMax: 2 }, 3).message).toContain("limit of 2");
   });
 });
 

@@ -118,10 +118,9 @@ export function decideCanary(
 }
 
 export function describeCanaryFailure({ failuresMax }: Canary, failed: number): EndReason {
-  const allowed = failuresMax === 0 ? "none may" : `${failuresMax} may`;
   return {
     code: "CANARY_FAILED",
-    message: `${failed} of the first items failed, where ${allowed}; nothing else was run`,
+    message: `${failed} of the first items failed, over the canary's limit of ${failuresMax}; nothing else ran`,
   };
 }
 

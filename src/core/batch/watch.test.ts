@@ -92,7 +92,7 @@ describe("the state for the next look", () => {
     expect(noteLook(facts, "progress_made", paused)).toEqual({ previous: 10, stalls: 0 });
   });
 
-  test("a working worker ends the row of stalls: the next look is a first one", () => {
+  test("a working worker resets the stalls: the next look is a first one", () => {
     const facts = look({ stalls: 2 });
     for (const decision of WATCH_DECISIONS) {
       expect(noteLook(facts, decision, { ...STALLED, hasLiveLease: true })).toEqual(FIRST_LOOK);

@@ -102,7 +102,7 @@ export function isWithoutProgress(decision: WatchDecision): boolean {
 
 /**
  * The state for the next look. A look without progress that is not a stall does not count. While a
- * worker is working, the row of stalls starts again.
+ * worker is working, the count of stalls starts again.
  */
 export function noteLook(look: WatchLook, decision: WatchDecision, facts: StallFacts): WatchState {
   if (facts.hasLiveLease) return FIRST_LOOK;

@@ -75,7 +75,7 @@ describe("why a batch waits", () => {
     ["a worker holds a chunk", { leased: 1 }, "working", /1 chunk leased/],
     ["workers hold chunks", { leased: 3 }, "working", /3 chunks leased/],
     ["its producer has not sealed it", { pending: 0, sealed: false }, "unsealed", /may add more/],
-    ["its items wait for a retry", { nextDueInMs: 1_500 }, "back_off", /next try in 2 s/],
+    ["its items wait for a retry", { nextDueInMs: 1_500 }, "back_off", /next attempt in 2 s/],
     ["nothing keeps it", {}, "due", /next free worker/],
     ["nothing is known to wait", { nextDueInMs: null }, "due", /next free worker/],
   ])("%s", (_what, changes, code, message) => {

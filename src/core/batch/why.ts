@@ -184,7 +184,7 @@ export function explainChunk(facts: ChunkFacts, batch: BatchFacts): Why {
 function explainWait(who: string, rest: RestFacts | null, ms: number): Why {
   const wait = formatWait(ms);
   if (rest === null) {
-    return { code: "back_off", message: `${who} waits for its next try in ${wait}` };
+    return { code: "back_off", message: `${who} waits for its next attempt in ${wait}` };
   }
   const { waitReason, key } = rest;
   const label = key === null || key === "" ? "" : ` ${key}`;

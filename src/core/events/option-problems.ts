@@ -2,7 +2,7 @@
 import type { RecordType } from "../batch/batch.ts";
 import { describeUnknownEvent, isKnownEvent } from "./event-names.ts";
 import type { RetryPolicy } from "../base/retry.ts";
-import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../base/similar-words.ts";
 
 const ATTEMPTS_MAX = 1_000;
 const DAY_MS = 86_400_000;
@@ -36,7 +36,7 @@ export class OptionProblems {
     }
     for (const name of Object.keys(given)) {
       if (known.includes(name)) continue;
-      const meant = askDidYouMean(findSimilar(name, known));
+      const meant = formatDidYouMean(findSimilar(name, known));
       this.add(`${name} is not an option. ${meant || `The options are ${known.join(", ")}.`}`);
     }
     return given as { readonly [name: string]: unknown };

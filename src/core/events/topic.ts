@@ -3,7 +3,7 @@
  * message of an item that gave up to its errors topic. An id contains the item's drive but not the
  * attempt, so a worker that runs the item again after a crash emits the same ids.
  */
-import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../base/similar-words.ts";
 import type { ChunkEffect, TrackedItem } from "../items/tracked-item.ts";
 
 /** The body of one message, as JSON text. */
@@ -111,6 +111,6 @@ export function describeUnknownTopic(topic: unknown, declared: readonly string[]
   if (declared.length === 0) {
     return `there is no topic ${given}: the step declares none. Add topics: { emit: [${given}] } to it.`;
   }
-  const meant = typeof topic === "string" ? askDidYouMean(findSimilar(topic, declared)) : "";
+  const meant = typeof topic === "string" ? formatDidYouMean(findSimilar(topic, declared)) : "";
   return `there is no topic ${given} in topics of the step. ${meant || `They are ${declared.join(", ")}.`}`;
 }

@@ -107,7 +107,7 @@ export function decideHealth(
   now: number,
   limits: HealthLimits,
 ): Verdict {
-  const reason = findIllness(healthSample, now, limits);
+  const reason = findHealthProblem(healthSample, now, limits);
   return { ok: reason === null, reasons: reason === null ? [] : [reason] };
 }
 
@@ -125,12 +125,15 @@ export function decideReadiness(
   }
   if (healthSample.troubleAt > healthSample.answeredAt) {
     const forMs = now - healthSample.answeredAt;
-    found.push({ code: "STORE_AWAY", message: `the store has not answered for ${say(forMs)}` });
+    found.push({
+      code: "STORE_AWAY",
+      message: `the store has not answered for ${formatSeconds(forMs)}`,
+    });
   }
   return { ok: found.length === 0, reasons: found };
 }
 
-function findIllness(
+function findHealthProblem(
   healthSample: HealthSample,
   now: number,
   limits: HealthLimits,
@@ -145,19 +148,19 @@ function findIllness(
   const beatAgeMs = computeBeatAgeMs(healthSample, now);
   const loopLimitMs = computeLoopLimitMs(healthSample, limits);
   if (beatAgeMs > loopLimitMs) {
-    const message = `the event loop has been blocked for ${say(beatAgeMs)} (limit ${say(loopLimitMs)})`;
+    const message = `the event loop has been blocked for ${formatSeconds(beatAgeMs)} (limit ${formatSeconds(loopLimitMs)})`;
     return { code: "LOOP_HUNG", message };
   }
   // While the store refuses, the call is retried: nothing more can be done here.
   const stillMs = now - Math.max(healthSample.progressAt, healthSample.troubleAt);
   const stallLimitMs = computeStallLimitMs(healthSample, limits);
   if (healthSample.pending > 0 && stillMs > stallLimitMs) {
-    const message = `no running call made progress for ${say(stillMs)} (limit ${say(stallLimitMs)})`;
+    const message = `no running call made progress for ${formatSeconds(stillMs)} (limit ${formatSeconds(stallLimitMs)})`;
     return { code: "NO_PROGRESS", message };
   }
   return null;
 }
 
-function say(ms: number): string {
+function formatSeconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -3,7 +3,7 @@
  * cool-down and hysteresis, so nothing here remembers earlier answers.
  */
 
-import { askDidYouMean, findSimilar } from "../base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../base/similar-words.ts";
 
 /** The goal of scaling. */
 export interface ScalingTarget {
@@ -54,7 +54,7 @@ export const TARGET_OPTIONS: readonly string[] = Object.keys(TARGET_RULES);
 export function findTargetProblems(given: object): string[] {
   const problems = Object.entries(given).flatMap(([name, value]) => {
     if (!Object.hasOwn(TARGET_RULES, name)) {
-      const meant = askDidYouMean(findSimilar(name, TARGET_OPTIONS));
+      const meant = formatDidYouMean(findSimilar(name, TARGET_OPTIONS));
       return [`${name} is not an option of scaling${meant === "" ? "" : `. ${meant}`}`];
     }
     const { fits, words } = TARGET_RULES[name as keyof ScalingTarget];

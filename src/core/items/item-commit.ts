@@ -135,5 +135,5 @@ export function describeBadStatement(sql: string): string | null {
   if (VERBS.includes(verb)) return null;
   const shown = text.length <= SHOWN_CHARS ? text : `${text.slice(0, SHOWN_CHARS - 1)}…`;
   const given = text === "" ? "has no statement in it" : `begins with ${JSON.stringify(shown)}`;
-  return `${given}; it takes one statement that begins with ${VERBS.join(", ")}: the transaction is Sluice's, which begins and ends it`;
+  return `${given}; it takes one statement that begins with ${VERBS.join(", ")}: Sluice begins and ends the transaction`;
 }

@@ -81,7 +81,7 @@ export function failPending(stored: StoredChunk, error: ItemError): ChunkEffect 
 const POISON: ItemError = {
   errorClass: "permanent",
   code: "POISON",
-  message: `its worker died or hung ${DEATHS_MAX} times while running it, the last time with no other item beside it`,
+  message: `its worker died or hung ${DEATHS_MAX} times while running it, the last time while it ran alone`,
 };
 
 const LOST: ItemError = {

@@ -99,11 +99,11 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
   const fresh = (index: number): boolean => getOutcome(stored.outcomes, index) === PENDING;
   const messages = keepMessages(stored, report, merged.map);
   const common = { outcomes: merged.map, delta: merged.delta, end, limitWait, messages, losses: 0 };
-  const fruits = report.results.filter(
+  const newResults = report.results.filter(
     ({ index }) => fresh(index) && getOutcome(merged.map, index) === SUCCEEDED,
   );
   if (isPlain(stored, report)) {
-    const none = { track: [], untrack: [], results: fruits, tally: NO_FAILURES };
+    const none = { track: [], untrack: [], results: newResults, tally: NO_FAILURES };
     return { ...common, dueAt: restUntil, ...none };
   }
   const before = new Map(stored.tracked.map((item) => [item.index, item]));
@@ -118,7 +118,7 @@ export function decideReport(stored: StoredChunk, report: ReportFacts, nowMs: nu
     dueAt: earliestDue(kept, merged.pending, nowMs, restUntil),
     track: kept.filter((item) => before.get(item.index) !== item),
     untrack: dropped.filter(({ index }) => before.has(index)).map(({ index }) => index),
-    results: fruits,
+    results: newResults,
     tally: tallyDead(kept.filter((item) => item.dead && before.get(item.index) !== item)),
   };
 }
@@ -148,7 +148,7 @@ function keepMessages(
     .map((message) => ({ ...message, drive: drives.get(message.index) ?? 1 }));
 }
 
-/** Nothing in it concerns a single item: the common case. */
+/** It has no facts about single items: the common case. */
 function isPlain(stored: StoredChunk, report: ReportFacts): boolean {
   const { failures, starting, deferrals, checkpoints } = report;
   return (

@@ -112,20 +112,20 @@ function listChanges(
   const describe = (item: TrackedItem): Json => describeTry(item, before.get(item.index), start);
   const list = (code: OutcomeCode): string | undefined =>
     listRanges(stored.items, (index) => isNewOutcome(stored, effect, index, code), start);
-  const said = { cause: cause === "reported" ? undefined : cause };
-  const tell = (from: number): Changes => {
-    const some = tried.slice(from, from + TRIES_PER_LINK);
+  const shared = { cause: cause === "reported" ? undefined : cause };
+  const listTries = (from: number): Changes => {
+    const part = tried.slice(from, from + TRIES_PER_LINK);
     return {
-      failed: orNothing(some.filter(({ dead }) => dead).map(describe)),
-      retried: orNothing(some.filter(({ dead }) => !dead).map(describe)),
-      ...said,
+      failed: orNothing(part.filter(({ dead }) => dead).map(describe)),
+      retried: orNothing(part.filter(({ dead }) => !dead).map(describe)),
+      ...shared,
     };
   };
-  const first: Changes = { succeeded: list(SUCCEEDED), skipped: list(SKIPPED), ...tell(0) };
+  const first: Changes = { succeeded: list(SUCCEEDED), skipped: list(SKIPPED), ...listTries(0) };
   if (Object.values(first).every((change) => change === undefined)) return [];
   const parts = [first];
   for (let from = TRIES_PER_LINK; from < tried.length; from += TRIES_PER_LINK) {
-    parts.push(tell(from));
+    parts.push(listTries(from));
   }
   return parts;
 }

@@ -32,7 +32,7 @@ const GOOD_FACTOR = 1.25;
 /** Above this factor there are too many calls. */
 const BAD_FACTOR = 1.6;
 const GROWTH = 1.1;
-const RETREAT = 0.9;
+const SHRINK_FACTOR = 0.9;
 const FLIGHT = 0.7;
 /**
  * After this many rounds the best duration is measured again, with half as many slots: an old best
@@ -64,7 +64,8 @@ export function decideConcurrency(
   const meanMs = round.totalMs / round.calls;
   const best = bestMs === 0 ? meanMs : Math.min(bestMs, meanMs);
   const next = { bestMs: best, rounds: rounds + 1 };
-  if (meanMs > best * BAD_FACTOR) return { slots: clamp(Math.floor(slots * RETREAT)), ...next };
+  if (meanMs > best * BAD_FACTOR)
+    return { slots: clamp(Math.floor(slots * SHRINK_FACTOR)), ...next };
   const grows = round.isFull && meanMs <= best * GOOD_FACTOR;
   return { slots: grows ? clamp(Math.ceil(slots * GROWTH)) : slots, ...next };
 }

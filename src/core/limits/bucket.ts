@@ -53,7 +53,7 @@ export const NEW_BUCKET: BucketState = { ...NEW_PACE, closedUntil: 0, outages: 0
 /**
  * The system that this bucket's items are sent through is unavailable: nothing more starts for a
  * while. Calls that notice it at the same time count as one outage. The first item that ends resets
- * the row.
+ * the count.
  */
 export function countOutage(
   state: BucketState,
@@ -153,7 +153,7 @@ export function findBucketEnd(state: BucketState, spec: BucketSpec): number {
   return Math.max(spent, findClosingEnd(state));
 }
 
-/** A row of outages is remembered for longer than the last of them lasts. */
+/** The count of consecutive outages is kept for longer than the last outage lasts. */
 export function findClosingEnd({ closedUntil, outages }: BucketState): number {
   return outages === 0 ? closedUntil : closedUntil + OUTAGE_MEMORY_MS;
 }

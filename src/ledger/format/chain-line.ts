@@ -32,7 +32,7 @@ export function readChainLine(text: string): ReadChainLine {
   const parsed = parseCanonical(text);
   if (parsed.kind === "refused") return parsed;
   const { value } = parsed;
-  if (!hasMembers(value, MEMBERS)) return refused("it has not the members that a record has");
+  if (!hasMembers(value, MEMBERS)) return refused("it does not have the members of a record");
   if (value["v"] !== VERSION) return refused(`its version ${show(value["v"])} is not known`);
   const isShaped =
     isCount(value["seq"]) &&
@@ -41,6 +41,6 @@ export function readChainLine(text: string): ReadChainLine {
     isInstant(value["at"]) &&
     typeof value["type"] === "string" &&
     isJsonObject(value["data"]);
-  if (!isShaped) return refused("one of its members is not as it should be");
+  if (!isShaped) return refused("one of its members is malformed");
   return { kind: "record", record: value as unknown as ChainLine };
 }

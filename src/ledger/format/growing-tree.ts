@@ -78,10 +78,10 @@ export class GrowingTree {
   #merge(): void {
     const left = this.#nodes - 2;
     const prefix = left * HASH_BYTES;
-    const lent = this.#bytes[prefix] as number;
+    const savedByte = this.#bytes[prefix] as number;
     this.#bytes[prefix] = NODE_PREFIX;
     const node = hash("sha256", this.#pairs[left] as Buffer, "hex");
-    this.#bytes[prefix] = lent;
+    this.#bytes[prefix] = savedByte;
     decodeHash(node, this.#bytes, prefix + 1);
     this.#nodes--;
   }

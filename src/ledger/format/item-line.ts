@@ -62,10 +62,10 @@ export function readItemLine(text: string): ReadItemLine {
   if (parsed.kind === "refused") return parsed;
   const { value } = parsed;
   if (!hasMembers(value, MEMBERS)) {
-    return refused("it has not the members that a record of an item has");
+    return refused("it does not have the members of a record of an item");
   }
   for (const [member, one] of Object.entries(value)) {
-    if (CHECKS[member]?.(one) !== true) return refused(`its "${member}" is not as it should be`);
+    if (CHECKS[member]?.(one) !== true) return refused(`its "${member}" is malformed`);
   }
   return { kind: "item", line: value as unknown as ItemLine };
 }

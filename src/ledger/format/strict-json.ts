@@ -25,9 +25,7 @@ export function parseCanonical(text: string): Parsed {
     return refused("it is not JSON");
   }
   if (!isJsonObject(value)) return refused("it is not a JSON object");
-  return isCanonical(text, value)
-    ? { kind: "object", value }
-    : refused("it is not the canonical spelling of what it says");
+  return isCanonical(text, value) ? { kind: "object", value } : refused("it is not canonical JSON");
 }
 
 function isCanonical(text: string, value: JsonObject): boolean {

@@ -112,7 +112,7 @@ function keepOldKey(path: string, oldPath: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     if (readPrivately(oldPath) === readPrivately(path)) return;
-    throw new SluiceError("LEDGER_KEY", `${oldPath} is in the way: it is not the old key`, {
+    throw new SluiceError("LEDGER_KEY", `${oldPath} already exists and is not the old key`, {
       hint: "Check what it is and move it away, then rotate again. Nothing was changed.",
     });
   }
@@ -141,7 +141,7 @@ function followLink(path: string): string {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
     const target = resolve(dirname(path), readlinkSync(path));
-    throw new SluiceError("LEDGER_KEY", `${path} is a link to ${target}, which is not there`, {
+    throw new SluiceError("LEDGER_KEY", `${path} is a link to ${target}, which does not exist`, {
       hint: "Put the key there; or remove the link, and a new key is made in its place.",
       cause,
     });
@@ -193,7 +193,7 @@ function readKey(path: string): SigningKey {
     // Reported below: the platform's message may contain parts of the key.
   }
   throw new SluiceError("LEDGER_KEY", `${path} is not an Ed25519 private key`, {
-    hint: "It must be PKCS#8 PEM, as it was made by Sluice. Restore it, or move it away and begin with a new one.",
+    hint: "It must be PKCS#8 PEM, as it was made by Sluice. Restore it, or move it away to start with a new one.",
   });
 }
 
@@ -206,9 +206,9 @@ function readPrivately(path: string): string {
       const shown = mode.toString(8).padStart(3, "0");
       throw new SluiceError(
         "LEDGER_KEY_FILE",
-        `others may use the key ${path}: its mode is ${shown}`,
+        `other users can access the key ${path}: its mode is ${shown}`,
         {
-          hint: `Run \`chmod 600 ${path}\`. If others may have read it, move it away: a new key is made. Then have only that one trusted.`,
+          hint: `Run \`chmod 600 ${path}\`. If others may have read it, move it away: a new key is created. Then trust only that one.`,
         },
       );
     }
@@ -255,7 +255,7 @@ function readBoth(path: string): KeyWithRing {
     if (line === "") return [];
     const parsed = parseCanonical(line);
     const signed = parsed.kind === "object" ? readSigned(parsed.value, "key") : null;
-    const why = signed === null ? "it is none" : ring.introduce(signed);
+    const why = signed === null ? "it is not a signed statement" : ring.introduce(signed);
     if (signed !== null && why === null) return [signed];
     const place = `line ${index + 1} of ${file}`;
     throw new SluiceError("LEDGER_KEY", `${place} is not a valid key statement: ${why}`, {

@@ -54,7 +54,7 @@ export class KeyRing {
     if (parsed.kind === "refused") return `the statement of a key is not readable: ${parsed.why}`;
     const { value } = parsed;
     if (!hasMembers(value, ["at", "key", "prev", "public", "v"]) || value["v"] !== 1) {
-      return "the statement of a key has not the members that it should have";
+      return "the statement of a key does not have the right members";
     }
     const isShaped =
       isInstant(value["at"]) &&

@@ -77,12 +77,12 @@ export class BlockCheck {
   }
 
   takeDetails(value: JsonObject): void {
-    ensure(this.#change !== null, "there are details where no block is");
+    ensure(this.#change !== null, "there are details without a block");
     const { i: index, salt, details } = value;
     const isShaped =
       hasMembers(value, ["details", "i", "salt"]) && isCount(index) && isHex(salt, SALT_BYTES * 2);
     ensure(isShaped, "the details of a record are malformed");
-    ensure(index > this.#lastDetails, "details are there twice or out of order");
+    ensure(index > this.#lastDetails, "details are repeated or out of order");
     this.#lastDetails = index;
     const digest = this.#digests.get(index);
     ensure(

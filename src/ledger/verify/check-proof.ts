@@ -85,7 +85,7 @@ export function checkConsistency(
     need(older.batch === newer.batch, "the signed heads are of two batches");
     const { path } = value;
     need(isHashes(path), "the path is malformed");
-    need(isConsistent(older, newer, path), "the newer signed head does not go on from the older");
+    need(isConsistent(older, newer, path), "the newer signed head does not extend the older one");
     return { kind: "consistent", older, newer };
   });
 }
@@ -99,7 +99,7 @@ function parseDocument(text: string, members: readonly string[], version: string
     `the proof is not readable: ${parsed.kind === "refused" ? parsed.why : ""}`,
   );
   const { value } = parsed;
-  need(hasMembers(value, members), "the proof has not the members that it should have");
+  need(hasMembers(value, members), "the proof does not have the right members");
   need(value[version] === PROOF_VERSION, "the version of the proof is not known");
   return value;
 }

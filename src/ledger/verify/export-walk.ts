@@ -62,7 +62,7 @@ class Walk {
       "LEDGER_EXPORT",
       `this is not a complete ledger export${place}: ${why}`,
       {
-        hint: "Verify it first: `verifyExport` says what is wrong with it.",
+        hint: "Verify it first: `verifyExport` reports the problem.",
       },
     );
   }
@@ -102,7 +102,7 @@ class Walk {
     if (read.kind === "refused") throw this.refuse(read.why);
     this.#seq = read.record.seq;
     const change = readItemsChange(read.record);
-    if (change === null) throw this.refuse("a record says about items what none can");
+    if (change === null) throw this.refuse("a record says something impossible about items");
     this.#index = 0;
     this.#left = change?.block?.count ?? 0;
     this.#walker.onRecord?.(read.record, text, change ?? null);

@@ -69,19 +69,19 @@ const accounts: Readonly<Record<string, Tampering>> = {
     forged: forge((model) => (dataOf(at(model, 6))["succeeded"] = "3-4"), BY_HOLDER),
     line: 19,
     record: "6",
-    why: /item 3 of step 0 had its outcome already/,
+    why: /item 3 of step 0 already had its outcome/,
   },
   "an item has two outcomes at once": {
     forged: forge((model) => (dataOf(at(model, 7))["skipped"] = "7-8"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /item 7 of step 0 had its outcome already/,
+    why: /item 7 of step 0 already had its outcome/,
   },
   "an item's failure becomes a success without a redrive": {
     forged: forge((model) => (dataOf(at(model, 7))["succeeded"] = "5-7,9"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /item 9 of step 0 had its outcome already/,
+    why: /item 9 of step 0 already had its outcome/,
   },
   "an item has a state after its outcome": {
     forged: forge((model) => {
@@ -90,7 +90,7 @@ const accounts: Readonly<Record<string, Tampering>> = {
     }, BY_HOLDER),
     line: 22,
     record: "6/2",
-    why: /item 3 of step 0 had its outcome already/,
+    why: /item 3 of step 0 already had its outcome/,
   },
   "an item goes back to work that had not failed": {
     forged: forge((model) => {
@@ -124,7 +124,7 @@ const accounts: Readonly<Record<string, Tampering>> = {
     record: "7",
     why: /8 succeeded, its items' records say 7/,
   },
-  "a whole block is there twice": {
+  "a whole block is repeated": {
     forged: forge((model) => {
       model.entries.splice(6, 0, structuredClone(at(model, 6)));
     }, BY_HOLDER),
@@ -206,13 +206,13 @@ const accounts: Readonly<Record<string, Tampering>> = {
     forged: forge((model) => (dataOf(at(model, 7))["succeeded"] = "5-6,6-7"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /what no record can/,
+    why: /something impossible/,
   },
   "a range goes on for ever": {
     forged: forge((model) => (dataOf(at(model, 7))["succeeded"] = "5-9007199254740991"), BY_HOLDER),
     line: 23,
     record: "7",
-    why: /what no record can/,
+    why: /something impossible/,
   },
 };
 
@@ -242,14 +242,14 @@ const anchored: Readonly<Record<string, Tampering>> = {
     anchors: [sample.signedHeads[1]!.body],
     line: 36,
     record: "11",
-    why: /another history/,
+    why: /history was rewritten/,
   },
   "another history is signed before the anchor": {
     forged: forge((model) => (dataOf(at(model, 1))["key"] = "k"), BY_HOLDER),
     anchors: [sample.signedHeads[0]!.body],
     line: 8,
     record: "5",
-    why: /another history/,
+    why: /history was rewritten/,
   },
 };
 

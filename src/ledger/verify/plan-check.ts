@@ -34,8 +34,11 @@ export class PlanCheck {
   /** Checks the next record of the chain. */
   take(seq: number, type: string, data: JsonObject): void {
     ensure((seq === 1) === (type === "batch.submitted"), "a batch begins with batch.submitted");
-    const isSaid = type === ITEMS_RECORDED || type === "dead_letters.redriven";
-    ensure(isSaid || this.#redriven.items === 0, "items went back to work without a redrive");
+    const mayFollowRedrive = type === ITEMS_RECORDED || type === "dead_letters.redriven";
+    ensure(
+      mayFollowRedrive || this.#redriven.items === 0,
+      "items went back to work without a redrive",
+    );
     if (Object.hasOwn(this.#takers, type)) this.#takers[type]?.(data);
     this.#typeBefore = type;
   }
@@ -114,7 +117,7 @@ export class PlanCheck {
       const said = readCount(items, "items");
       if (!this.hasItems) return;
       const { items: seen, drive: opened } = this.#redriven;
-      ensure(said === seen, `${said} items went back to work, their records say ${seen}`);
+      ensure(said === seen, `${said} items went back to work, but their records say ${seen}`);
       ensure(seen === 0 || next === opened, `items went back to work in drive ${opened}`);
       this.#redriven = { items: 0, drive: 0 };
     },
@@ -133,7 +136,7 @@ export class PlanCheck {
       ensure(drive === this.drive, `it ended in drive ${show(drive)}, not in ${this.drive}`);
       ensure(this.ended === null, "it ended twice and was not reopened between");
       const isState = (ENDED_STATES as readonly unknown[]).includes(state);
-      ensure(isState, "its ending has no known name");
+      ensure(isState, "its ending has an unknown state");
       this.#endBatch(state as string, readCounts(counts));
       this.ended = state as string;
     },
@@ -164,9 +167,12 @@ export class PlanCheck {
     ensure(state !== "succeeded" || failed === 0, `it succeeded with ${failed} failures`);
     ensure(
       state !== "completed_with_errors" || failed > 0,
-      "it completed with errors, of which it counts none",
+      "it completed with errors, but counts no failures",
     );
-    ensure(!wentThrough || cancelled === 0, `it went to its end, and ${cancelled} were cancelled`);
+    ensure(
+      !wentThrough || cancelled === 0,
+      `it ran to its end, but ${cancelled} items were cancelled`,
+    );
     this.#comparePlans(counts, wentThrough);
     this.#compareSteps(counts, wentThrough);
     if (!this.hasItems) return;
@@ -187,11 +193,11 @@ export class PlanCheck {
       planned += account.planned ?? 0;
       if (!wentThrough) continue;
       const { step, lastCounts } = account;
-      ensure(lastCounts !== null, `it went to its end, and step ${step} did not`);
+      ensure(lastCounts !== null, `it ran to its end, but step ${step} did not`);
       // A step with nothing to do after a redrive does not end again.
       ensure(
         lastCounts.planned === (account.planned ?? lastCounts.planned),
-        `it went to its end, and step ${step} grew to ${account.planned} items since it ended`,
+        `it ran to its end, but step ${step} grew to ${account.planned} items after it ended`,
       );
       if (this.hasItems) account.compare(lastCounts);
     }
@@ -239,7 +245,7 @@ function readCount(value: unknown, name: string): number {
 }
 
 function readCounts(value: unknown): Counts {
-  ensure(isJsonObject(value) && hasMembers(value, COUNTS), "its counts are not as they should be");
+  ensure(isJsonObject(value) && hasMembers(value, COUNTS), "its counts are malformed");
   for (const name of COUNTS) readCount(value[name], name);
   const counts = value as unknown as Counts;
   ensure(isConserved(counts), "its counts do not add up");

@@ -65,11 +65,14 @@ export class SignedHeadCheck {
     );
     ensure(
       size === head.seq,
-      `the signed head covers ${size} records and stands behind ${head.seq}`,
+      `the signed head covers ${size} records but stands after record ${head.seq}`,
     );
     ensure(signedHead.head === head.hash, "the signed head names another last record");
     ensure(signedHead.root === tree.computeRoot(), "the signed head has the root of other records");
-    ensure(signedHead.prev === this.#prev, "the signed head before this one is missing or another");
+    ensure(
+      signedHead.prev === this.#prev,
+      "the signed head before this one is missing or different",
+    );
     this.#checkSignature(signed, signedHead.key);
     this.#prev = hashSignedHead(signed.body);
     this.#unmet.delete(signed.body);
@@ -97,7 +100,7 @@ export class SignedHeadCheck {
       if (anchor.batch !== batch || anchor.size !== head.seq) continue;
       ensure(
         anchor.head === head.hash && anchor.root === tree.computeRoot(),
-        `an anchor of ${anchor.at} has other records up to here: this is another history`,
+        `an anchor of ${anchor.at} has other records up to here: the history was rewritten`,
       );
     }
   }
@@ -147,7 +150,7 @@ function readAnchor(text: string): Anchor {
   if (signedHead === null || body === undefined) {
     throw new SluiceError("BAD_OPTION", "an anchor is not a signed head", {
       field: "anchors",
-      hint: "Give signed heads as they were anchored, a line each.",
+      hint: "Give signed heads as they were anchored, one per line.",
     });
   }
   return { ...signedHead, body };

@@ -42,7 +42,7 @@ export class StepAccount {
     );
     ensure(
       this.#outcomes.highest < items,
-      `step ${step} has ${items} items, and there was a record of item ${this.#outcomes.highest}`,
+      `step ${step} has ${items} items, but there was a record of item ${this.#outcomes.highest}`,
     );
     this.planned = items;
   }
@@ -54,7 +54,7 @@ export class StepAccount {
       refuse(`step ${step} has ended, and item ${item} of it has a record after that`);
     }
     if (this.#getPlanned(item) !== PENDING) {
-      refuse(`item ${item} of step ${step} had its outcome already`);
+      refuse(`item ${item} of step ${step} already had its outcome`);
     }
   }
 
@@ -69,9 +69,7 @@ export class StepAccount {
       this.note(item);
       // A failed item may never have been read: its worker died, or no worker leased it.
       if (outcome !== "failed" && !this.#outcomes.isSeen(item)) {
-        refuse(
-          `item ${item} of step ${this.step} ${describe(outcome)}, and has no record of its own`,
-        );
+        refuse(`item ${item} of step ${this.step} ${describe(outcome)}, but has no record`);
       }
       this.#outcomes.set(item, CODES[outcome]);
     }

@@ -56,24 +56,24 @@ export async function readTimeline(
   onEntry: (entry: TimelineEntry) => void,
 ): Promise<void> {
   /** The item changes of the last record come after the states of its block. */
-  let told: ItemEntry[] = [];
-  const tell = (): void => {
-    for (const entry of told) onEntry(entry);
-    told = [];
+  let changes: ItemEntry[] = [];
+  const flush = (): void => {
+    for (const entry of changes) onEntry(entry);
+    changes = [];
   };
   await walkExport(source, {
     onRecord: (record, _text, change) => {
-      tell();
+      flush();
       const { seq, at, type, data } = record;
       onEntry({ kind: "batch", record: String(seq), at, type, data });
-      if (change !== null) told = listTold(record, change);
+      if (change !== null) changes = listChanges(record, change);
     },
     onItem: (place, line) => onEntry(toItemEntry(nameItem(place), line)),
     onDetails: (place, { details }) =>
       onEntry({ kind: "details", record: nameItem(place), details }),
-    onSignedHead: tell,
+    onSignedHead: flush,
   });
-  tell();
+  flush();
 }
 
 function nameItem({ seq, index }: ItemPlace): string {
@@ -99,7 +99,7 @@ function toItemEntry(record: string, line: ItemLine): ItemEntry {
 }
 
 /** The item changes of a record of the chain, one by one. */
-function listTold({ seq, at }: ChainLine, change: ItemsChange): ItemEntry[] {
+function listChanges({ seq, at }: ChainLine, change: ItemsChange): ItemEntry[] {
   const { step, worker, drive } = change;
   const common = { kind: "item", record: String(seq), at, step, worker, content: null } as const;
   const ofTry = (state: string, one: BadTry): ItemEntry => {

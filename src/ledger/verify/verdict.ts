@@ -72,7 +72,7 @@ export function describeVerdict(verdict: Verdict): string[] {
   const lines = [
     signedTo === records
       ? `intact: ${what}`
-      : `intact, but signed only up to record ${signedTo}, and what follows could be anybody's: ${what}`,
+      : `intact, but signed only up to record ${signedTo}; anyone could have written what follows: ${what}`,
     `${count(signedHeads, "signed head")}, signed by ${signers.length === 0 ? "no key" : signers.join(", ")}`,
   ];
   if (signers.length > 0 && !verdict.isTrusted) {
@@ -88,6 +88,8 @@ export function describeVerdict(verdict: Verdict): string[] {
     const lost = missing === 0 ? "" : `, of ${missing} are missing without an erasure`;
     lines.push(`details of ${present} records match, of ${erased} are erased${lost}`);
   }
-  lines.push(ended === null ? "the batch has not ended in it" : `the batch ended: ${ended}`);
+  lines.push(
+    ended === null ? "the export is from before the batch's end" : `the batch ended: ${ended}`,
+  );
   return lines;
 }

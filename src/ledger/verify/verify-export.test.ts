@@ -124,7 +124,7 @@ describe("an untouched export", () => {
     expect(verdict).toMatchObject({ kind: "intact", signedTo: 5, records: 11 });
     expect(isConclusive(verdict)).toBe(false);
     expect(describeVerdict(verdict)[0]).toMatch(
-      /^intact, but signed only up to record 5, and what follows could be anybody's: /,
+      /^intact, but signed only up to record 5; anyone could have written what follows: /,
     );
   });
 
@@ -137,7 +137,7 @@ describe("an untouched export", () => {
     const verdict = await verify(running);
     expect(verdict).toMatchObject({ kind: "intact", ended: null });
     expect(isConclusive(verdict)).toBe(false);
-    expect(describeVerdict(verdict).at(-1)).toBe("the batch has not ended in it");
+    expect(describeVerdict(verdict).at(-1)).toBe("the export is from before the batch's end");
   });
 
   test("without signed heads is signed by no key", async () => {
@@ -361,21 +361,21 @@ describe("completeness", () => {
       expect(await verify(batch)).toMatchObject({
         kind: "broken",
         record: "5",
-        why: expect.stringMatching(/^item 0 of step 0 .*, and has no record of its own$/) as string,
+        why: expect.stringMatching(/^item 0 of step 0 .*, but has no record$/) as string,
       });
     }
   });
 
   test.each([true, false])(
-    "a step that was planned cannot vanish (items: %s)",
+    "a step that was planned cannot be left out (items: %s)",
     async (itemLedger) => {
       const begun = (): ExportBuilder => new ExportBuilder().begin({ itemLedger });
-      const unended = { kind: "broken", why: "it went to its end, and step 0 did not" };
+      const unended = { kind: "broken", why: "it ran to its end, but step 0 did not" };
       expect(await verify(begun().plan(1_000).end("succeeded", {}))).toMatchObject(unended);
       const second = begun().plan(0).endStep({}).plan(1_000, 1).end("succeeded", {});
       expect(await verify(second)).toMatchObject({
         kind: "broken",
-        why: "it went to its end, and step 1 did not",
+        why: "it ran to its end, but step 1 did not",
       });
       const early = begun().plan(10).end("cancelled", { cancelled: 1 });
       expect(await verify(early)).toMatchObject({
@@ -404,7 +404,7 @@ describe("completeness", () => {
     });
     expect(await verify(far)).toMatchObject({
       kind: "broken",
-      why: "it says about items what no record can",
+      why: "it says something impossible about items",
     });
   });
 

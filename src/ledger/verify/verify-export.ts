@@ -180,7 +180,7 @@ class ExportVerifier {
         this.#takeBetween(text, buffer, start, end);
         return;
       case "end":
-        refuse("something follows the end");
+        refuse("more data follows the end");
     }
   }
 
@@ -196,7 +196,7 @@ class ExportVerifier {
   #takeBetween(text: string, buffer: Buffer, start: number, end: number): void {
     if (text.startsWith(DETAILS_LINE)) {
       this.#record = String(this.#head.seq);
-      ensure(this.#block !== null, "there are details where no block is");
+      ensure(this.#block !== null, "there are details without a block");
       this.#block.takeDetails(this.#parse(text));
     } else if (text.startsWith(SIGNED_HEAD_LINE)) {
       this.#record = null;
@@ -225,7 +225,7 @@ class ExportVerifier {
     this.#tree.append(hashLine(buffer, start, end));
     this.#signedHeads.compareAnchors({ batch: this.#batch, head: this.#head, tree: this.#tree });
     const change = readItemsChange(record);
-    ensure(change !== null, "it says about items what no record can");
+    ensure(change !== null, "it says something impossible about items");
     if (change === undefined) {
       this.#block?.begin(null);
       return;
@@ -244,12 +244,9 @@ class ExportVerifier {
       hasMembers(value, ["end"]) && isJsonObject(end) && hasMembers(end, ["items", "records"]);
     ensure(isEnd, "the end of the export is malformed");
     const { seq } = this.#head;
-    ensure(
-      end["records"] === seq,
-      `it ends with ${show(end["records"])} records, ${seq} are there`,
-    );
+    ensure(end["records"] === seq, `it ends with ${show(end["records"])} records, but has ${seq}`);
     const items = this.#block?.items ?? 0;
-    ensure(end["items"] === items, `it ends with ${show(end["items"])} items, ${items} are there`);
+    ensure(end["items"] === items, `it ends with ${show(end["items"])} items, but has ${items}`);
     this.#phase = "end";
   }
 

@@ -8,7 +8,7 @@ import { canonicalize, type Json } from "../../core/base/canonical-json.ts";
 import { PermanentError, SluiceError } from "../../core/base/errors.ts";
 import type { LedgerBlock } from "../../core/ledger/item-ledger.ts";
 import { holdsSecret, type Redact, redactValue } from "../../core/base/redact.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { BlockBuilder } from "../../ledger/format/block.ts";
 import { SALT_BYTES } from "../../ledger/format/item-record.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -124,7 +124,9 @@ function readDetails(text: string, what: string): Json {
     canonicalize(details);
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error;
-    throw new PermanentError(`${what} cannot be kept: ${error.message}`, { code: "BAD_DETAILS" });
+    throw new PermanentError(`${what} cannot be recorded: ${error.message}`, {
+      code: "BAD_DETAILS",
+    });
   }
   return details;
 }
@@ -152,7 +154,7 @@ export function refuseState(
   }
   if (typeof state === "string" && declared.includes(state)) return null;
   const given = typeof state === "string" ? JSON.stringify(state.slice(0, 100)) : typeof state;
-  const meant = typeof state === "string" ? askDidYouMean(findSimilar(state, declared)) : "";
+  const meant = typeof state === "string" ? formatDidYouMean(findSimilar(state, declared)) : "";
   const known =
     declared.length === 0
       ? `the pipeline declares none. Add states: [${given}] to its ledger.`

@@ -32,7 +32,7 @@ export class MessageBuffer {
     this.#chars += emitted.body.length;
     if (nth >= MESSAGES_PER_ITEM_MAX) {
       throw new PermanentError(
-        `it emits more than ${MESSAGES_PER_ITEM_MAX} messages; emit one that holds a list, or make several items of it`,
+        `it emits more than ${MESSAGES_PER_ITEM_MAX} messages; emit one message with a list, or split the item`,
         { code: "BAD_MESSAGE" },
       );
     }

@@ -80,8 +80,8 @@ export async function reportStarts(
   { store, clock, onEnded }: StartReporters,
 ): Promise<ReportResult> {
   while (run.reporting !== null) await run.reporting;
-  const { reports, ended } = await sendReports([makeReport(run, "keep")], clock, (told) =>
-    store.work(told, null),
+  const { reports, ended } = await sendReports([makeReport(run, "keep")], clock, (sent) =>
+    store.work(sent, null),
   );
   if (ended.length > 0) onEnded(ended);
   return reports[0] ?? "lost";

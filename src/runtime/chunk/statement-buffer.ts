@@ -25,7 +25,7 @@ export class StatementBuffer {
     );
     if (this.#statements.length >= STATEMENTS_PER_ITEM_MAX) {
       throw refuse(
-        `it queues more than ${STATEMENTS_PER_ITEM_MAX} statements with commitWith; write one for several rows, or make several items of it`,
+        `it queues more than ${STATEMENTS_PER_ITEM_MAX} statements with commitWith; write one statement for several rows, or split the item`,
       );
     }
     if (this.#chars > QUEUED_CHARS_MAX) {
@@ -42,7 +42,7 @@ export class StatementBuffer {
 }
 
 function writeStatement(sql: unknown, values: unknown): ItemStatement {
-  if (typeof sql !== "string") throw refuse(`sql of commitWithmust be text, not a ${typeof sql}`);
+  if (typeof sql !== "string") throw refuse(`sql of commitWith must be text, not a ${typeof sql}`);
   const fault = describeBadStatement(sql);
   if (fault !== null) throw refuse(`sql of commitWith ${fault}`);
   if (!Array.isArray(values)) throw refuse("values of commitWith must be a list");
@@ -61,7 +61,7 @@ function writeValue(value: unknown, at: number): SqlValue {
       return value;
     case "number":
       if (Number.isFinite(value)) return value;
-      throw refuse(`values[${at}] of commitWith is ${value}, which databases differ about`);
+      throw refuse(`values[${at}] of commitWith is ${value}, which databases treat differently`);
     case "object":
       if (value === null) return null;
       if (value instanceof Uint8Array) return new Uint8Array(value);

@@ -206,7 +206,7 @@ export class Conductor {
   }
 
   #logSkipped(id: string, reason: string): void {
-    const message = `batch ${id} is not started here: ${reason}`;
+    const message = `batch ${id} is not sliced here: ${reason}`;
     this.#parts.log({ level: "debug", event: "batch.start_skipped", message });
   }
 

@@ -70,7 +70,7 @@ export class PlanCheck {
   describeDuplicate({ key, firstItem, secondItem }: PlanResult & { kind: "duplicate_key" }): Error {
     return new SluiceError(
       "DUPLICATE_KEY",
-      `the key ${JSON.stringify(key)} comes twice: items ${firstItem} and ${secondItem} (counted from 0)`,
+      `the key ${JSON.stringify(key)} is repeated: items ${firstItem} and ${secondItem} (counted from 0)`,
       { hint: "Make the keys unique, or leave out uniqueKeys." },
     );
   }

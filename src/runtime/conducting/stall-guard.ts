@@ -23,7 +23,7 @@ export class StallGuard {
   /** Returns what the call returns, or throws when it takes too long. One call at a time. */
   ask<T>(call: () => Promise<T>): Promise<T> {
     this.#askedAt = this.#clock.monotonicMs();
-    this.#cancel ??= this.#lookAfter(this.#limitMs);
+    this.#cancel ??= this.#checkAfter(this.#limitMs);
     return new Promise((resolve, reject) => {
       // Not reset afterwards: rejecting a settled promise does nothing.
       this.#giveUp = reject;
@@ -47,14 +47,14 @@ export class StallGuard {
     this.#cancel = null;
   }
 
-  #lookAfter(delayMs: number): () => void {
+  #checkAfter(delayMs: number): () => void {
     return afterAwake(this.#clock, delayMs, () => {
       const now = this.#clock.monotonicMs();
       const leftMs = this.#storeCalls > 0 ? this.#limitMs : this.#askedAt + this.#limitMs - now;
-      this.#cancel = this.#lookAfter(leftMs > 0 ? leftMs : this.#limitMs);
+      this.#cancel = this.#checkAfter(leftMs > 0 ? leftMs : this.#limitMs);
       if (leftMs > 0) return;
       this.#giveUp?.(
-        new TransientError(`the source gave nothing within ${this.#limitMs} ms`, {
+        new TransientError(`the source returned nothing within ${this.#limitMs} ms`, {
           code: "TIME_LIMIT",
         }),
       );

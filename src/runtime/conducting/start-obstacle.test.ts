@@ -21,7 +21,7 @@ test.each([
   ["a batch that has its turn", find({}), null],
   ["a batch that waits for its turn", find({ active: false }), "it waits for its turn"],
   ["a paused batch", find({ pause: PAUSE }), "it is paused"],
-  ["a batch that is gone", findStartObstacle(null, false), "it is gone"],
+  ["a batch that is gone", findStartObstacle(null, false), "it no longer exists"],
   ["an ended batch", find({ state: "failed" }), "it has ended"],
   ["a batch that is being cancelled", find({ cancel: CANCEL }), "it is being cancelled"],
   ["a stale batch", find({ parked: STALE }), "it is parked as stale"],
@@ -35,7 +35,7 @@ test("owned items are planned before the turn of their batch, and while it is pa
 });
 
 test("owned items are not planned for a batch that has ended or is stale", () => {
-  expect(findStartObstacle(null, true)).toBe("it is gone");
+  expect(findStartObstacle(null, true)).toBe("it no longer exists");
   expect(find({ state: "cancelled" }, true)).toBe("it has ended");
   expect(find({ cancel: CANCEL, parked: STALE }, true)).toBe("it is being cancelled");
   expect(find({ parked: STALE }, true)).toBe("it is parked as stale");

@@ -9,7 +9,7 @@ type Facts = Pick<BatchSnapshot, "state" | "cancel" | "parked" | "active" | "pau
  * process: they are planned before it is their batch's turn.
  */
 export function findStartObstacle(batch: Facts | null, owned: boolean): string | null {
-  if (batch === null) return "it is gone";
+  if (batch === null) return "it no longer exists";
   if (isEnded(batch.state)) return "it has ended";
   if (batch.cancel !== null) return "it is being cancelled";
   // Its lane has moved on, and its half-made plan was deleted.

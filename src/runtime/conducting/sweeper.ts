@@ -96,7 +96,7 @@ export class Sweeper {
       this.noteEnded(ended);
       if (lostLeases > 0) {
         const what = lostLeases === 1 ? "one lease was" : `${lostLeases} leases were`;
-        const message = `${what} lost; what was leased will run again, guarded`;
+        const message = `${what} lost; its chunks run again, guarded against items that kill workers`;
         log({ level: "info", event: "lease.lost", message });
       }
     }

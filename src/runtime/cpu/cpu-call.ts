@@ -73,7 +73,7 @@ export class CpuCall {
   end(): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(
-      new SluiceError("LATE_CALL", "a CPU task was not done when its handler had returned", {
+      new SluiceError("LATE_CALL", "a CPU task was still running when its handler returned", {
         kind: "cpu",
         hint: "Await every call of cpu before the handler returns.",
       }),

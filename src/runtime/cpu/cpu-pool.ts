@@ -236,7 +236,7 @@ export class CpuPool {
 
   #makeRetryError({ module }: CpuTask, death: MemberDeath): TransientError {
     return new TransientError(
-      `the thread that ran ${nameModule(module)} for it ${death.message}, and what was moved there is gone`,
+      `the thread that ran ${nameModule(module)} for it ${death.message}, and the data that was moved to it is lost`,
       { code: "CPU_DEATH" },
     );
   }

@@ -20,17 +20,17 @@ setPriority(Math.min(getPriority() + NICENESS, constants.priority.PRIORITY_LOW))
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
 // Hide the channel: a task that finds it may send its own messages to the worker.
-const send = process.send?.bind(process);
+const sendMessage = process.send?.bind(process);
 delete process.send;
 
-function say(message: FromMember): void {
+function send(message: FromMember): void {
   // The worker may be gone.
-  send?.(message, () => undefined);
+  sendMessage?.(message, () => undefined);
 }
 
 process.on("message", (message) => {
   const { id, request } = message as ToMember;
-  void answerRequest(request).then((answer) => say({ kind: "answer", id, answer }));
+  void answerRequest(request).then((answer) => send({ kind: "answer", id, answer }));
 });
 
 // When the channel has closed, this process kills what its tasks left running. While the channel is
@@ -43,4 +43,4 @@ new Worker(nextTo(import.meta.url, "worker-watch"), {
   workerData: Number(process.argv[2]),
   resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
 }).unref();
-say({ kind: "ready" });
+send({ kind: "ready" });

@@ -59,7 +59,7 @@ export class ProcessMember implements Member {
       resolve();
     };
     this.#ready.promise.catch(() => undefined);
-    child.on("message", (message) => this.#hear(message as Partial<FromMember> | null));
+    child.on("message", (message) => this.#receive(message as Partial<FromMember> | null));
     child.on("disconnect", () => this.#noteSilence());
     child.once("exit", (code, signal) => {
       // Kill also what its tasks left running.
@@ -94,7 +94,7 @@ export class ProcessMember implements Member {
 
   run(request: CpuRequest): Promise<CpuAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-    if (this.#isGone) return Promise.reject(new MemberDeath("had ended before"));
+    if (this.#isGone) return Promise.reject(new MemberDeath("had already exited"));
     const id = ++this.#lastId;
     this.#asked = { id, resolve, reject };
     const asking: ToMember = { id, request };
@@ -122,7 +122,7 @@ export class ProcessMember implements Member {
     const ended = new AbortController();
     void this.gone.then(() => ended.abort());
     await sleep(this.#clock, END_MS_MAX, ended.signal);
-    if (!this.#isGone) this.kill("would not end");
+    if (!this.#isGone) this.kill("did not exit");
     await this.gone;
   }
 
@@ -136,7 +136,7 @@ export class ProcessMember implements Member {
   }
 
   /** Checks every message: a task may find a way to send anything on the channel. */
-  #hear(message: Partial<FromMember> | null): void {
+  #receive(message: Partial<FromMember> | null): void {
     if (message?.kind === "ready") return this.#ready.resolve();
     const asked = this.#asked;
     if (message?.kind !== "answer" || asked === null || asked.id !== message.id) return;

@@ -15,7 +15,7 @@ export async function readResidentBytes(
   pids: readonly number[],
 ): Promise<ReadonlyMap<number, number>> {
   if (pids.length === 0) return new Map();
-  return process.platform === "linux" ? readFromKernel(pids) : await askPs(pids);
+  return process.platform === "linux" ? readFromKernel(pids) : await runPs(pids);
 }
 
 function readFromKernel(pids: readonly number[]): Map<number, number> {
@@ -33,7 +33,7 @@ function readFromKernel(pids: readonly number[]): Map<number, number> {
   return known;
 }
 
-function askPs(pids: readonly number[]): Promise<Map<number, number>> {
+function runPs(pids: readonly number[]): Promise<Map<number, number>> {
   return new Promise((resolve) => {
     execFile("ps", ["-o", "pid=,rss=", "-p", pids.join(",")], (_error, output) => {
       // `ps` also fails when one process is gone; its lines about the others are valid.

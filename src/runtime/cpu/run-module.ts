@@ -65,7 +65,7 @@ async function loadTask(module: string, exportName: string): Promise<Task> {
 export function refuseData(what: "data" | "result", cause: unknown): PermanentError {
   const { message: reason } = describeError(cause);
   return new PermanentError(
-    `the ${what} of a CPU task cannot be handed over (${reason}): use plain data, buffers and paths`,
+    `the ${what} of a CPU task cannot be copied (${reason}): use plain data, buffers and paths`,
     { code: "BAD_CPU_TASK", cause },
   );
 }

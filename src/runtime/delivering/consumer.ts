@@ -145,7 +145,7 @@ export class Consumer implements Reader {
       const abandon = (): void => own.abort(signal.reason);
       const cancel = clock.after(timeLimitMs, () => {
         leave();
-        const late = new TransientError(`did not come back within ${timeLimitMs} ms`, {
+        const late = new TransientError(`did not return within ${timeLimitMs} ms`, {
           code: "TIME_LIMIT",
         });
         reject(late);

@@ -1,6 +1,6 @@
 /**
  * Gives each event to its one handler. Known events without a handler are ignored by default. An
- * event type that this version does not know is refused, and so kept as undelivered: no router can
+ * event type that this version does not know is refused, and so becomes undelivered: no router can
  * have chosen to ignore it.
  */
 import type { RecordType } from "../../core/batch/batch.ts";

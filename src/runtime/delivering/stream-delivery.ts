@@ -135,7 +135,7 @@ export class StreamDelivery {
   /** True when the reader's position moved. */
   async #look(): Promise<boolean> {
     const { store, worker } = this.#parts;
-    // A caller that comes from here on may mean a record that this look does not see.
+    // A caller that arrives from here on may wait for a record that this read does not see.
     const waiting = this.#waiting;
     this.#waiting = [];
     if ((await this.#readNext(1)).deliveries.length === 0) {
@@ -237,11 +237,11 @@ export class StreamDelivery {
     const { kind, name } = this.#reader;
     const undelivered = { reader: name, position, event, batch, type, attempts, code, message };
     await store.keepUndelivered(undelivered, left);
-    const tries = attempts === 1 ? "once" : `${attempts} times`;
+    const tries = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
     log({
       level: "error",
       event: "delivery.given_up",
-      message: `${kind} ${name} gave up on ${event} (${type}) after trying ${tries}: it is kept as undelivered (${code})`,
+      message: `${kind} ${name} gave up on ${event} (${type}) after ${tries}: it is now undelivered (${code})`,
     });
   }
 }

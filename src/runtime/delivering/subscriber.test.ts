@@ -54,7 +54,7 @@ test("all problems of a subscriber are reported at once", () => {
       message: [
         'the subscriber "my mail" has 6 problems:',
         "  - atempts is not an option. Did you mean attempts?",
-        "  - its name must have 1 to 128 letters, digits or signs of . _ : @ / -",
+        "  - its name must have 1 to 128 letters, digits or the characters . _ : @ / -",
         "  - it must be a function or a sink",
         '  - events: "batch.endet" is not an event. Did you mean batch.ended?',
         "  - attempts must be a whole number from 1 to 1000 (got 0)",

@@ -66,7 +66,7 @@ export class Subscriber implements Reader {
     const problems = new OptionProblems();
     const given = problems.readOptions(options, OPTIONS);
     if (typeof name !== "string" || !NAME.test(name)) {
-      problems.add("its name must have 1 to 128 letters, digits or signs of . _ : @ / -");
+      problems.add("its name must have 1 to 128 letters, digits or the characters . _ : @ / -");
     }
     const sink = isSink(target) ? target : null;
     if (sink === null && typeof target !== "function") {

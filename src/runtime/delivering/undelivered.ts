@@ -62,7 +62,7 @@ export async function redeliverAgain(
 async function readDelivery(store: Store, undelivered: UndeliveredEvent): Promise<Delivery> {
   const [delivery] = await readStream(store, undelivered.reader, undelivered.position - 1, 1);
   if (delivery?.position === undelivered.position) return delivery;
-  throw new SluiceError("REMOVED", `the record of ${undelivered.event} is gone`, {
+  throw new SluiceError("REMOVED", `the record of ${undelivered.event} was deleted`, {
     kind: "record",
     hint: "It cannot be delivered any more: discard it.",
   });

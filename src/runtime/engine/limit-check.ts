@@ -2,7 +2,7 @@
 import { isEnded } from "../../core/batch/batch.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { findLimitProblem, LIMIT_KINDS, type LimitTarget } from "../../core/limits/limit.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { LimitRequest } from "../../ports/store/operator-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { Target } from "./operator.ts";
@@ -18,9 +18,9 @@ export async function checkLimit(
 ): Promise<void> {
   const problem = findLimitProblem(request, request.value);
   if (problem !== null) {
-    const question = askDidYouMean(findSimilar(request.kind, LIMIT_KINDS));
+    const question = formatDidYouMean(findSimilar(request.kind, LIMIT_KINDS));
     const isKnown = LIMIT_KINDS.includes(request.kind);
-    throw new SluiceError("BAD_OPTION", `no limit: ${problem}`, {
+    throw new SluiceError("BAD_OPTION", `the limit is not valid: ${problem}`, {
       field: "limit",
       hint: isKnown || question === "" ? "`sluice limits --help` shows examples." : question,
     });
@@ -72,7 +72,7 @@ async function checkTenant(
   const batches = await store.listBatches({ pipeline, limit: PAGE });
   const tenants = new Set(batches.map((batch) => batch.tenant));
   if (tenants.has(tenant)) return;
-  const question = askDidYouMean(findSimilar(tenant, tenants));
+  const question = formatDidYouMean(findSimilar(tenant, tenants));
   throw new SluiceError(
     "NOT_FOUND",
     `no batch of the pipeline ${pipeline} has the tenant ${JSON.stringify(tenant)}`,

@@ -184,7 +184,7 @@ describe("cancelling", () => {
     await expect(operator.cancel({ batch: id }, { mode })).rejects.toMatchObject({
       code: "BAD_OPTION",
       field: "mode",
-      hint: "It is one of drain, now.",
+      hint: "Use one of drain, now.",
     });
     await expect(operator.cancel({ batch: "b-9" })).rejects.toMatchObject({
       code: "NOT_FOUND",
@@ -262,7 +262,7 @@ describe("a lane's policy and order", () => {
     await expect(operator.setLanePolicy("north", "blok" as "block")).rejects.toMatchObject({
       code: "BAD_OPTION",
       field: "policy",
-      hint: "Did you mean block? A policy is block, skip, park.",
+      hint: "Did you mean block? The policies are block, skip, park.",
     });
     await expect(operator.setLanePolicy("nord", "skip")).rejects.toMatchObject({
       code: "NOT_FOUND",

@@ -11,7 +11,7 @@ import type { LimitChange, LimitSetting } from "../../core/limits/limit.ts";
 import { redactText } from "../../core/base/redact.ts";
 import type { DeadLetterFilter } from "../../core/items/redrive.ts";
 import type { Unnamed } from "../../core/base/unnamed.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { explainBatch, explainChunk, type Why } from "../../core/batch/why.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
@@ -181,7 +181,7 @@ export class Operator {
     const what = "lane" in target ? "lane" : "pipeline";
     const name = "lane" in target ? target.lane : target.pipeline;
     const others = await this.#store.listBatches({ limit: PAGE });
-    const question = askDidYouMean(findSimilar(name, new Set(others.map((one) => one[what]))));
+    const question = formatDidYouMean(findSimilar(name, new Set(others.map((one) => one[what]))));
     throw new SluiceError(
       "NOT_FOUND",
       `no batch of this store has the ${what} ${JSON.stringify(name)}`,
@@ -196,10 +196,10 @@ export class Operator {
   /** What a lane does when its first batch cannot run. */
   async setLanePolicy(lane: string, policy: LanePolicy): Promise<void> {
     if (!LANE_POLICIES.includes(policy)) {
-      const question = askDidYouMean(findSimilar(policy, LANE_POLICIES));
+      const question = formatDidYouMean(findSimilar(policy, LANE_POLICIES));
       throw new SluiceError("BAD_OPTION", `${JSON.stringify(policy)} is not a lane policy`, {
         field: "policy",
-        hint: `${question} A policy is ${LANE_POLICIES.join(", ")}.`.trim(),
+        hint: `${question} The policies are ${LANE_POLICIES.join(", ")}.`.trim(),
       });
     }
     await this.checkTarget({ lane });
@@ -365,7 +365,7 @@ function readMode({ mode }: StopOptions, otherwise: StopMode): StopMode {
   if (STOP_MODES.includes(mode)) return mode;
   throw new SluiceError("BAD_OPTION", `${JSON.stringify(mode)} is not a stop mode`, {
     field: "mode",
-    hint: `It is one of ${STOP_MODES.join(", ")}.`,
+    hint: `Use one of ${STOP_MODES.join(", ")}.`,
   });
 }
 

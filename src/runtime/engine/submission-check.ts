@@ -72,7 +72,7 @@ export function checkDeadline(deadline: Date, now: number): number {
   const what = Number.isNaN(at) ? "is not a time" : `${deadline.toISOString()} has passed`;
   throw new SluiceError("BAD_OPTION", `the deadline ${what}`, {
     field: "deadline",
-    hint: "A deadline lies in the future.",
+    hint: "Give a deadline in the future.",
   });
 }
 
@@ -81,7 +81,7 @@ export function writeInput(pipeline: Pipeline, input: unknown): string {
     return canonicalize((input ?? null) as Json);
   } catch (error) {
     throw new SluiceError("BAD_INPUT", `the input of ${pipeline.name} is not plain data`, {
-      hint: "Pass what can be written as JSON: it is recorded with the batch.",
+      hint: "Pass plain data that JSON can represent: it is recorded with the batch.",
       cause: error,
     });
   }

@@ -84,7 +84,7 @@ export function readSubmitted(
       "OTHER_VERSION",
       `batch ${batch.id} is unfinished and belongs to version ${batch.version} of ${pipeline.name}; this is version ${pipeline.version}`,
       {
-        hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. For a batch beside it, give another key.`,
+        hint: `Finish it with the code of version ${batch.version}. If this code can do that too, add accepts: [${JSON.stringify(batch.version)}]. To run another batch at the same time, give another key.`,
       },
     );
   }

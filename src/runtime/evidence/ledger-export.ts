@@ -49,7 +49,7 @@ async function* readRecords(
   if ((await store.readLedger(batch, 0, 1)).length > 0) return;
   throw new SluiceError(
     "REMOVED",
-    `there is no ledger of batch ${batch} any more: retention removes it with all that is known of it`,
+    `there is no ledger of batch ${batch} any more: retention has removed it`,
     {
       kind: "ledger",
       hint: "Keep what is to be proven for longer (keepEvidenceMs), or export it before it goes.",

@@ -115,7 +115,7 @@ export class LedgerSigner {
     const ours = new Set(statements.map(readKeyId));
     const other = known.at(-1);
     if (other === undefined || known.some(({ id }) => ours.has(id))) return;
-    const message = `ledgers of this store were signed by key ${other.id}, and the key that is here now does not follow from it; restore the old one if it was lost by mistake`;
+    const message = `ledgers of this store were signed by key ${other.id}, and the current key was not introduced by it; restore the old one if it was lost by mistake`;
     this.#parts.log({ level: "error", event: "ledger.other_key", message });
   }
 

@@ -26,7 +26,7 @@ function start(): {
   return { health, clock, page: new SharedHealth(health.pulse.buffer) };
 }
 
-describe("a heart", () => {
+describe("a worker's health", () => {
   test("beats while its worker runs", async () => {
     const { health, clock, page } = start();
     expect(page.read()).toMatchObject({ status: 1, beatAt: clock.monotonicMs(), pending: 0 });

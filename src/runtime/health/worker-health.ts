@@ -1,7 +1,6 @@
 /**
- * Shows another thread that the main loop of a worker lives, and what it is doing. It is told of
- * every begin and end: handler calls, reads, store calls. It also learns how long the handlers
- * take.
+ * Shows another thread that the main loop of a worker lives, and what it is doing. It gets every
+ * begin and end of handler calls, reads and store calls. It also learns how long the handlers take.
  */
 import { describeError } from "../../core/base/errors.ts";
 import { ExpectedDuration } from "../../core/fleet/expected-duration.ts";

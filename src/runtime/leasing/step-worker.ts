@@ -247,8 +247,8 @@ export class StepWorker {
   #collectReports(commits: boolean): PendingReport[] {
     const { clock, settings } = this.#parts;
     const now = clock.monotonicMs();
-    const hungry = this.#stopping || this.#items.unstarted + this.#reading === 0;
-    const due = commits || hungry || now - this.#committedAt >= LINGER_MS;
+    const isOutOfItems = this.#stopping || this.#items.unstarted + this.#reading === 0;
+    const due = commits || isOutOfItems || now - this.#committedAt >= LINGER_MS;
     const pending = due ? this.#finished.map((run) => makeReport(run, "yield")) : [];
     if (now < this.#flushLookAt) return pending;
     this.#flushLookAt = now + settings.flushMs;
@@ -268,7 +268,7 @@ export class StepWorker {
 
   #commit(pending: readonly PendingReport[], request: LeaseRequest | null): Promise<void> {
     if (request === null) return this.#exchange(pending, null, null);
-    return this.#parts.permits.whileAsking(request.pipeline, (question) =>
+    return this.#parts.permits.duringRequest(request.pipeline, (question) =>
       this.#exchange(pending, { ...request, keeps: question.keeps }, question),
     );
   }

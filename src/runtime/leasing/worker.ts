@@ -138,11 +138,11 @@ export class Worker {
     this.#unwatch();
     this.#stops.stop();
     this.#parts.health?.noteStopped();
-    await this.#sayGoodbye();
+    await this.#unregister();
   }
 
   /** Tells the store that this worker has left; without it, the last heartbeat expires. */
-  async #sayGoodbye(): Promise<void> {
+  async #unregister(): Promise<void> {
     const { store, id, log } = this.#parts;
     try {
       await store.beat(id, [], 0);
@@ -223,7 +223,7 @@ export class Worker {
 
   #renewWithPermits(leases: readonly LeaseRef[], until: number): Promise<readonly LeaseRef[]> {
     const { store, settings, id } = this.#parts;
-    return this.#permits.whileAsking(null, async (question) => {
+    return this.#permits.duringRequest(null, async (question) => {
       const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
       this.#permits.grant(question, permits, until);
       return lost;

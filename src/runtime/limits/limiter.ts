@@ -105,7 +105,7 @@ export class Limiter {
     if (until === null) return false;
     run.startUntil = until;
     run.hasStarted = true;
-    this.#askSoon();
+    this.#requestSoon();
     return true;
   }
 
@@ -113,7 +113,7 @@ export class Limiter {
   addAlike(run: ChunkRun, needs: Needs): void {
     this.#runs.add(run);
     this.#addItems(run, run.takeRest(), needs);
-    this.#askSoon();
+    this.#requestSoon();
   }
 
   /**
@@ -135,22 +135,22 @@ export class Limiter {
       indexes.push(index);
     }
     if (last !== null) this.#addItems(run, indexes, last);
-    this.#askSoon();
+    this.#requestSoon();
   }
 
   #addItems(run: ChunkRun, indexes: readonly number[], { tokenNeed, pace }: Needs): void {
     if (indexes.length === 0) return;
     this.#soon += indexes.length;
-    this.#findLot(run, pace).add(run, indexes, tokenNeed, this.#parts.clock.monotonicMs());
+    this.#findGroup(run, pace).add(run, indexes, tokenNeed, this.#parts.clock.monotonicMs());
   }
 
   /** Runs that arrive together share one request, and so do calls that just ended. */
-  #askSoon(): void {
+  #requestSoon(): void {
     if (this.#isAskPlanned) return;
     this.#isAskPlanned = true;
     void this.#parts.clock.turn().then(() => {
       this.#isAskPlanned = false;
-      return this.#ask();
+      return this.#request();
     });
   }
 
@@ -164,7 +164,7 @@ export class Limiter {
       this.drop(right.run);
       this.#parts.onLost(right.run);
     }
-    if (run === null) this.#askSoon();
+    if (run === null) this.#requestSoon();
     return null;
   }
 
@@ -198,8 +198,8 @@ export class Limiter {
   }
 
   /** There is a free slot: items that wait without a token may draw one. */
-  ask(): void {
-    if (!this.isIdle) void this.#ask();
+  request(): void {
+    if (!this.isIdle) void this.#request();
   }
 
   /** Drops a run. */
@@ -260,7 +260,7 @@ export class Limiter {
     this.#setTimer(now);
   }
 
-  #findLot(run: ChunkRun, pace: TokenNeed | null): LimitGroup {
+  #findGroup(run: ChunkRun, pace: TokenNeed | null): LimitGroup {
     const name = pace === null ? "" : run.lease.batch;
     const known = this.#groups.get(name);
     if (known !== undefined) return known;
@@ -281,7 +281,7 @@ export class Limiter {
     this.#noteLots();
   }
 
-  async #ask(): Promise<void> {
+  async #request(): Promise<void> {
     const { store, clock, onRights, onFatal } = this.#parts;
     if (this.#asking || this.#groups.size === 0) return;
     const askedAt = clock.monotonicMs();
@@ -318,7 +318,7 @@ export class Limiter {
     }
     this.review();
     onRights();
-    void this.#ask();
+    void this.#request();
   }
 
   /** From the step's speed; while that is unknown, from the calls that have just ended. */
@@ -393,6 +393,6 @@ export class Limiter {
       }
     }
     this.#parts.onRights();
-    void this.#ask();
+    void this.#request();
   }
 }

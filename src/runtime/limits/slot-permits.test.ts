@@ -270,10 +270,10 @@ describe("permits for concurrent handlers", () => {
       onDoubt.mockReturnValue(answered.promise);
       disagree();
       const order: string[] = [];
-      const lease = permits.whileAsking("import", async ({ isShared }) => {
+      const lease = permits.duringRequest("import", async ({ isShared }) => {
         order.push(`lease ${isShared}`);
       });
-      await permits.whileAsking(null, async (question) => {
+      await permits.duringRequest(null, async (question) => {
         await Promise.resolve();
         order.push(`renewal ${question.isShared}`);
         permits.grant(question, [{ scope: "batch/b1", slots: 2 }], 100);
@@ -288,7 +288,7 @@ describe("permits for concurrent handlers", () => {
     test("block other requests only until the answer or a failure", async () => {
       onDoubt.mockRejectedValue(new Error("the store is away"));
       disagree();
-      await permits.whileAsking("import", async () => {});
+      await permits.duringRequest("import", async () => {});
     });
 
     test("are not requested where none are needed", () => {

@@ -141,7 +141,7 @@ export class SlotPermits {
   }
 
   /** The request is open until its answer has been handled. */
-  async whileAsking<T>(
+  async duringRequest<T>(
     pipeline: string | null,
     act: (question: PermitQuestion) => Promise<T>,
   ): Promise<T> {

@@ -12,7 +12,7 @@ export interface Demand {
  * With this many tokens, and half of the demand, it does not ask for more yet: each draw is a
  * commit.
  */
-const HELD_ENOUGH = 256;
+const HELD_TOKENS_ENOUGH = 256;
 /** With this many starts since the last answer, it draws more tokens than items wait. */
 const QUICK_MIN = 1_000;
 /** Draws in one store call. */
@@ -35,7 +35,7 @@ export function listDemands(
     const usable = Math.min(waiting, startable, mayAsk ? startable : held);
     if (limitGroup.pace !== queue) startable -= usable;
     const count = usable - held;
-    const isEnough = held >= HELD_ENOUGH && held * 2 >= usable;
+    const isEnough = held >= HELD_TOKENS_ENOUGH && held * 2 >= usable;
     if (count > 0 && !isEnough)
       demands.push({ limitGroup, queue, draw: { ...queue.tokenNeed, count } });
   };

@@ -175,7 +175,7 @@ export class LimitGroup {
   /** When each run's next item may start, as far as known, and which limit it waits for. */
   estimate(now: number): Map<ChunkRun, Turn> {
     const turns = new Map<ChunkRun, Turn>();
-    const lotAt = this.pace === null ? now : this.pace.balance.findNextAt(now);
+    const groupAt = this.pace === null ? now : this.pace.balance.findNextAt(now);
     let place = 0;
     for (const queue of this.queues.values()) {
       const queueAt = queue.balance.findNextAt(now);
@@ -183,14 +183,14 @@ export class LimitGroup {
       for (const entry of queue.entries) {
         const { run } = entry;
         // The first item of an entry is the first to start.
-        const byPace = lotAt + this.#computePaceMs(place);
-        const byRate = queueAt + at * queue.everyMs;
+        const paceAt = groupAt + this.#computePaceMs(place);
+        const rateAt = queueAt + at * queue.everyMs;
         at += countItems(entry);
         place += countItems(entry);
-        const startAt = Math.max(byPace, byRate);
+        const startAt = Math.max(paceAt, rateAt);
         const known = turns.get(run);
         if (known !== undefined && known.startAt <= startAt) continue;
-        turns.set(run, { startAt, limit: byPace > byRate ? (this.pace ?? queue) : queue });
+        turns.set(run, { startAt, limit: paceAt > rateAt ? (this.pace ?? queue) : queue });
       }
     }
     return turns;

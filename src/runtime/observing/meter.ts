@@ -68,9 +68,9 @@ export class StepMeter {
  * reported.
  */
 function countTaken({ outcomes }: Report, refused: readonly ItemRefusal[]): OutcomeDelta {
-  const told = countOutcomes(outcomes);
-  if (refused.length === 0) return told;
-  let { succeeded, skipped, failed } = told;
+  const counted = countOutcomes(outcomes);
+  if (refused.length === 0) return counted;
+  let { succeeded, skipped, failed } = counted;
   for (const { index, dead } of refused) {
     if (getOutcome(outcomes, index) === SKIPPED) skipped--;
     else succeeded--;

@@ -153,7 +153,7 @@ export class MetricsPage {
     );
     gauge(
       "sluice_workers_recommended",
-      "Workers that the target asks for.",
+      "Workers needed to reach the target.",
       (one) => one.recommendedWorkers,
     );
   }

@@ -85,8 +85,8 @@ export function retargetScaling(view: ScalingView, target: ScalingTarget): Scali
 }
 
 function sumWorkers(views: readonly PipelineScaling[], { min, max }: ScalingTarget): number {
-  const wish = views.reduce((total, view) => total + view.recommendedWorkers, 0);
-  return Math.min(Math.max(wish, min), max);
+  const wanted = views.reduce((total, view) => total + view.recommendedWorkers, 0);
+  return Math.min(Math.max(wanted, min), max);
 }
 
 function computeBacklog({ ready, delayed, leased }: PipelineCounts): number {

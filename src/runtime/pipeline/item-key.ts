@@ -6,13 +6,13 @@ const KEY_CHARS_MAX = 1_000;
 
 export function checkKey(key: unknown): string {
   if (typeof key === "number" && Number.isFinite(key)) return String(key);
-  if (typeof key !== "string") throw badKey(`key() gave ${key === null ? "null" : typeof key}`);
+  if (typeof key !== "string") throw badKey(`key() returned ${key === null ? "null" : typeof key}`);
   if (key.length > KEY_CHARS_MAX) {
-    throw badKey(`key() gave ${key.length} characters, at most ${KEY_CHARS_MAX} are kept`);
+    throw badKey(`key() returned ${key.length} characters, over the limit of ${KEY_CHARS_MAX}`);
   }
   // Databases would cut or refuse such a text.
   if (key.includes("\0") || !key.isWellFormed()) {
-    throw badKey("key() gave a text with a NUL or a lone surrogate");
+    throw badKey("key() returned a text with a NUL or a lone surrogate");
   }
   return key;
 }

@@ -83,7 +83,7 @@ describe("definePipeline", () => {
     );
   });
 
-  test("takes tenants, weights and caps, and refuses what is none", () => {
+  test("accepts tenants, weights and caps, and refuses invalid ones", () => {
     const caps = { batch: 1, lane: undefined, pipeline: 1_000_000 };
     const share = { tenant: (lane: string) => lane, weights: { acme: 0.5 } };
     const pipeline = define({ name: "import", process, share, caps }) as Pipeline;
@@ -105,7 +105,7 @@ describe("definePipeline", () => {
         "has 6 problems",
         "share.weights.acme must be a number above 0, at most 1000000 (got 0)",
         "share.weights.bolt must be a number above 0, at most 1000000 (got NaN)",
-        'share.tenant must be a function that answers the tenant of a lane (got "acme")',
+        'share.tenant must be a function that returns the tenant of a lane (got "acme")',
         "share.weight is not an option. Did you mean weights?",
         "caps.lane must be a whole number from 1 to 1000000 (got 0)",
         "caps.site is not an option",
@@ -125,7 +125,7 @@ describe("definePipeline", () => {
     }
   });
 
-  test("asks for the option that a name is a member of", () => {
+  test("suggests the option that an unknown name belongs to", () => {
     const message = refuse({
       name: "import",
       process,
@@ -230,7 +230,7 @@ describe("definePipeline", () => {
   test("requires exactly one handler", () => {
     expect(refuse({ name: "none" })).toContain("process is missing");
     const both = { name: "both", process, processChunk: () => [] };
-    expect(refuse(both)).toContain("exclude each other");
+    expect(refuse(both)).toContain("cannot be combined");
   });
 
   test("requires a key for unique keys, and a back-off below its cap", () => {

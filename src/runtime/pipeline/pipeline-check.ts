@@ -4,7 +4,7 @@ import { CAP_MAX, type Caps } from "../../core/limits/caps.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { isCap, isWeight, WEIGHT_MAX } from "../../core/limits/limit.ts";
 import { KEEP_MS_MAX, type RetentionAges } from "../../core/batch/retention.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import {
   type CheckedStep,
   checkTogether,
@@ -27,7 +27,7 @@ const RUN_MS_MAX = 366 * 86_400_000;
 const tenant: z.ZodType<(lane: string) => string> = z
   .any()
   .refine((value) => typeof value === "function", {
-    message: "must be a function that answers the tenant of a lane",
+    message: "must be a function that returns the tenant of a lane",
   });
 
 const weight: z.ZodType<number> = z
@@ -163,12 +163,12 @@ function checkRepeatState(
   const remedy =
     book === null
       ? `needs a ledger: add ledger: { item: true, states: [${show(given)}] }`
-      : `is none of ledger.states${askAfter(given, book.states)}`;
+      : `is none of ledger.states${suggestFor(given, book.states)}`;
   complain(["dedupe", "state"], remedy);
 }
 
-function askAfter(given: string, known: readonly string[]): string {
-  const meant = askDidYouMean(findSimilar(given, known));
+function suggestFor(given: string, known: readonly string[]): string {
+  const meant = formatDidYouMean(findSimilar(given, known));
   return meant === "" ? `: add ${show(given)} to it` : `. ${meant}`;
 }
 
@@ -227,7 +227,7 @@ function describeIssue(issue: z.core.$ZodIssue): string[] {
     return issue.keys.map((key) => {
       const places = findPlaces(issue.path);
       const similar = findSimilar(key, places.keys());
-      const meant = askDidYouMean(similar.map((one) => places.get(one) ?? one));
+      const meant = formatDidYouMean(similar.map((one) => places.get(one) ?? one));
       return `${[...issue.path, key].join(".")} is not an option${meant && `. ${meant}`}`;
     });
   }

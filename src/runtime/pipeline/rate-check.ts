@@ -55,7 +55,7 @@ const tokens = z.custom<number | ((item: unknown) => number)>(
   (value) =>
     typeof value === "function" ||
     (typeof value === "number" && value > 0 && Number.isFinite(value)),
-  { message: "must be a number above 0, or a function that gives one" },
+  { message: "must be a number above 0, or a function that returns one" },
 );
 
 export const rateShape = z

@@ -327,7 +327,7 @@ describe("topics", () => {
     );
   });
 
-  test("have all their problems told at once", () => {
+  test("have all their problems reported at once", () => {
     const topics = { emit: ["a", "a b", "a"], route: 5, errors: "", unsent: 7, error: "e" };
     const message = refuseStep({ topics, chunkSize: 0 });
     for (const problem of [

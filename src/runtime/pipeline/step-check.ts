@@ -84,7 +84,7 @@ const target = z.custom<number>(
   (value) =>
     typeof value === "function" ||
     (typeof value === "number" && Number.isFinite(value) && value >= 0),
-  { message: "must be a number that is not below 0, or a function that gives one" },
+  { message: "must be a number that is not below 0, or a function that returns one" },
 );
 
 const delays = z
@@ -241,7 +241,7 @@ export function checkTogether(value: CheckedStep, complain: Complain): void {
     complain(["process"], "is missing: give a process(item) or a processChunk(items)");
   }
   if (value.process !== undefined && value.processChunk !== undefined) {
-    complain(["process"], "and processChunk exclude each other: keep one of them");
+    complain(["process"], "and processChunk cannot be combined: keep one of them");
   }
   if (value.waitFor !== undefined && (handlers.length > 1 || value.source !== undefined)) {
     complain(["waitFor"], "excludes process, processChunk and source: it works on no items");

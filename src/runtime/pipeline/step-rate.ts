@@ -50,9 +50,12 @@ function toSpec(rate: Rate | null): BucketSpec {
 function checkCost(cost: unknown, key: string, spec: BucketSpec): void {
   const isNumber = typeof cost === "number" && Number.isFinite(cost) && cost > 0;
   if (!isNumber) {
-    throw new PermanentError(`rate.tokens gave ${String(cost)}; it must give a number above 0`, {
-      code: "BAD_FUNCTION_RESULT",
-    });
+    throw new PermanentError(
+      `rate.tokens returned ${String(cost)}; it must return a number above 0`,
+      {
+        code: "BAD_FUNCTION_RESULT",
+      },
+    );
   }
   if (spec.kind !== "rate" || cost <= spec.burst) return;
   throw new PermanentError(

@@ -61,7 +61,7 @@ describe("a step that waits for a count", () => {
     }
     await expect(watched.look(50)).rejects.toMatchObject({
       ...STALLED,
-      message: "the count stood at 50 (target 0) for 4 looks in a row",
+      message: "the count stayed at 50 (target 0) for 4 looks in a row",
     });
   });
 
@@ -106,7 +106,7 @@ describe("a step that waits for a count", () => {
         code: "BAD_FUNCTION_RESULT",
       });
       const aimless = new Watched({ target: (() => count) as () => number });
-      await expect(aimless.look(1)).rejects.toThrow(/waitFor.target gave/);
+      await expect(aimless.look(1)).rejects.toThrow(/waitFor.target returned/);
     },
   );
 

@@ -58,7 +58,7 @@ export function makeWaitStep({ count, target = 0, stalls = STALLS_MAX, delays = 
         // The next drive of this item is a new watch.
         await context.checkpoint(CHECKPOINT, FIRST_LOOK);
         throw new PermanentError(
-          `the count stood at ${current} (target ${goal}) for ${stalls + 1} looks in a row`,
+          `the count stayed at ${current} (target ${goal}) for ${stalls + 1} looks in a row`,
           { code: "STALLED" },
         );
       }
@@ -70,7 +70,7 @@ export function makeWaitStep({ count, target = 0, stalls = STALLS_MAX, delays = 
 
 function checkCount(value: unknown, what: string): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  throw new PermanentError(`waitFor.${what} gave ${String(value)}, which is not a number`, {
+  throw new PermanentError(`waitFor.${what} returned ${String(value)}, which is not a number`, {
     code: "BAD_FUNCTION_RESULT",
   });
 }

@@ -106,7 +106,7 @@ export class BatchReader {
       if (items === undefined || items.count !== chunk.end - chunk.start) {
         throw new SluiceError(
           "SOURCE_CHANGED",
-          `items ${chunk.start} to ${chunk.end - 1} of batch ${chunk.batch} are not there as they were sliced`,
+          `items ${chunk.start} to ${chunk.end - 1} of batch ${chunk.batch} have changed since they were sliced`,
           { hint: "Submit the batch again; its source must not change while it runs." },
         );
       }

@@ -48,7 +48,7 @@ export async function readChunks(
 ): Promise<ReadResult> {
   const batch = readers.find(id)?.batch ?? (await store.getBatch(id));
   if (batch === null)
-    throw new SluiceError("NOT_FOUND", `batch ${id} has vanished`, { kind: "batch" });
+    throw new SluiceError("NOT_FOUND", `batch ${id} no longer exists`, { kind: "batch" });
   for (const run of runs) run.trace = traceChunk(batch, step, run);
   let contents: readonly SliceItems[];
   try {

@@ -32,7 +32,7 @@ export function freezeItem(item: unknown, index: number): string {
   }
   if (text === undefined) {
     throw new SluiceError("NOT_JSON", `item ${index} cannot be written as JSON`, {
-      hint: "Hand over plain data: no functions, BigInts or cycles.",
+      hint: "Pass plain data: no functions, BigInts or cycles.",
       cause,
     });
   }

@@ -124,7 +124,7 @@ describe("the source of a step", () => {
     const steps = makeSteps(({ results }) => results(name));
     const error = refuse(() => openSource(steps[2] as Step, makeBatch(steps), makeStore(0).store));
     expect(error).toMatchObject({ code: "NOT_FOUND", kind: "step", hint });
-    expect(error.message).toContain(`asks for the results of ${name}`);
+    expect(error.message).toContain(`uses the results of ${name}`);
   });
 
   test("of the first step has no earlier results", () => {

@@ -1,6 +1,6 @@
 /** Makes a step's source from a batch's recorded input and from the results of earlier steps. */
 import { describeError, SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import type { BatchSnapshot } from "../../ports/store/conductor-store.ts";
 import type { Source, SourceLike } from "../../ports/source.ts";
 import type { Store } from "../../ports/store/store.ts";
@@ -75,10 +75,10 @@ async function* readAllResults<Result>(
 
 function unknownStep(step: Step, name: string | undefined, names: readonly string[]): SluiceError {
   const before = names.slice(0, step.number);
-  const question = name === undefined ? "" : askDidYouMean(findSimilar(name, before));
+  const question = name === undefined ? "" : formatDidYouMean(findSimilar(name, before));
   return new SluiceError(
     "NOT_FOUND",
-    `the step ${step.name} asks for the results of ${name ?? "the step before"}, which is not a step before it`,
+    `the step ${step.name} uses the results of ${name ?? "the step before"}, which is not a step before it`,
     {
       kind: "step",
       hint: question === "" ? `Steps before it: ${before.join(", ") || "none"}.` : question,

@@ -115,13 +115,13 @@ function noteAnswer(
   const named = key === null ? `item ${index}` : `item ${index} (key ${key})`;
   try {
     if (answer === undefined) {
-      throw new TransientError(`processChunk gave no outcome for ${named}`, {
+      throw new TransientError(`processChunk returned no outcome for ${named}`, {
         code: "MISSING_OUTCOME",
       });
     }
     if (readOutcome(answer) === null) {
       throw new PermanentError(
-        `processChunk answered for ${named} with something else than succeeded(), skipped(), failed() or later()`,
+        `processChunk returned something other than succeeded(), skipped(), failed() or later() for ${named}`,
         { code: "BAD_OUTCOME" },
       );
     }

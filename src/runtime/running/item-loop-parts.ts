@@ -34,7 +34,7 @@ export interface StartRights {
   take(now: number, run?: ChunkRun | null): StartRight | null;
   canTake(now: number): boolean;
   /** There is a free slot: waiting items may draw tokens. */
-  ask(): void;
+  request(): void;
   drop(run: ChunkRun): void;
   clear(): readonly ChunkRun[];
   review(): void;

@@ -16,7 +16,7 @@ const NO_LIMITS: StartRights = {
   soon: 0,
   take: () => null,
   canTake: () => false,
-  ask: () => undefined,
+  request: () => undefined,
   drop: () => undefined,
   clear: () => [],
   review: () => undefined,

@@ -191,7 +191,7 @@ export class ItemLoop {
       if (startable <= 0 && this.#turns.isDue(now)) break;
     }
     // A slot that became free without its handler's end has not asked for tokens.
-    if (this.#slots.size < controller.slots) rights.ask();
+    if (this.#slots.size < controller.slots) rights.request();
   }
 
   async #runHeadGuarded(): Promise<void> {

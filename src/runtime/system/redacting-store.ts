@@ -9,9 +9,9 @@ import type { Store } from "../../ports/store/store.ts";
 import type { Report } from "../../ports/store/worker-store.ts";
 
 export function makeRedactingStore(store: Store, redact: Redact): Store {
-  const clean = <Told extends { readonly code: string; readonly message: string }>(
-    told: Told,
-  ): Told => ({ ...told, code: redact(told.code), message: redact(told.message) });
+  const clean = <Text extends { readonly code: string; readonly message: string }>(
+    text: Text,
+  ): Text => ({ ...text, code: redact(text.code), message: redact(text.message) });
   const cleanReport = (report: Report): Report =>
     // Most reports have no failure, and are passed on without a copy.
     report.failures.length === 0 ? report : { ...report, failures: report.failures.map(clean) };

@@ -27,7 +27,7 @@ describe("engine settings", () => {
     expect(resolveSettings(given)).toEqual(resolveSettings({}));
   });
 
-  test("evidence cannot go before what a redrive needs, and stays for ever at 0", () => {
+  test("refuse to delete evidence before redrive data, and keep it for ever at 0", () => {
     expect(refuse({ keepMs: 2_000, keepEvidenceMs: 1_999 }).message).toContain(
       "keepEvidenceMs (1999) must be at least keepMs (2000)",
     );

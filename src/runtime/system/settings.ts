@@ -3,7 +3,7 @@
  * What follows from a setting, or never needed a user's choice, is `DerivedSettings`.
  */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { KEEP_MS_MAX } from "../../core/batch/retention.ts";
 
 export interface EngineSettings {
@@ -122,7 +122,7 @@ export function findSettingProblems(given: object, looks?: StoreLooks): SettingP
 
 function findProblem(name: string, value: unknown): SettingProblem[] {
   if (!Object.hasOwn(RANGES, name)) {
-    const meant = askDidYouMean(findSimilar(name, Object.keys(RANGES)));
+    const meant = formatDidYouMean(findSimilar(name, Object.keys(RANGES)));
     const problem = `${name} is not a setting${meant === "" ? "" : `. ${meant}`}`;
     return [{ settings: [name], problem }];
   }

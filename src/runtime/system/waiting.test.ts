@@ -42,7 +42,7 @@ describe("a wake-up", () => {
   });
 });
 
-describe("the gate", () => {
+describe("an exclusive run", () => {
   /** A member that can be paused once `quiet` has been called. */
   function makeMember(log: string[], name: string): Pausable & { readonly quiet: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -56,7 +56,7 @@ describe("the gate", () => {
     };
   }
 
-  test("runs an act while all are quiet, one act at a time", async () => {
+  test("runs an act while every member is paused, one act at a time", async () => {
     const clock = new ManualClock();
     const exclusiveRun = new ExclusiveRun();
     const log: string[] = [];

@@ -115,7 +115,7 @@ function splitHeader(path: string, record: Buffer, delimiter: string): readonly 
   if (text.includes("\r")) {
     throw refuseHeader(
       path,
-      "holds a bare carriage return",
+      "contains a bare carriage return",
       "Lines must end in LF or CRLF. Convert the file, for example with: tr '\\r' '\\n'.",
     );
   }
@@ -133,7 +133,7 @@ export function nameColumns(
   if (unknown.length > 0) {
     throw refuseHeader(
       path,
-      `has no column ${list(unknown)}, which the option columns names`,
+      `has no column ${list(unknown)}, which the option columns lists`,
       `It has ${list(cells)}. Correct the option, or the delimiter (now ${JSON.stringify(rules.delimiter)}).`,
     );
   }

@@ -85,7 +85,7 @@ export class CsvItems implements SliceItems {
     throw describeBadRecord({
       ...place,
       code: "NUL_BYTE",
-      problem: "the record holds a NUL byte",
+      problem: "the record contains a NUL byte",
       offset: nul,
       remedy: "Was the file damaged, or written by several programs at once? Write it again.",
     });

@@ -206,7 +206,7 @@ describe("names", () => {
       ["a,b,a\n1,2,3\n", {}, /names column 3 "a", as another column/],
       ["a,,c\n", {}, /no name for column 2/],
       ["a,__proto__\n", {}, /names column 2 __proto__/],
-      ["a,b\n", { columns: { c: "d" } }, /has no column "c", which the option columns names/],
+      ["a,b\n", { columns: { c: "d" } }, /has no column "c", which the option columns lists/],
       ["a,b\n", { columns: { b: "a" } }, /names column 2 "a"/],
       ['a,"b\n', {}, /this quote is never closed, column 3/],
       ['"a"x,b\n', {}, /text after a closing quote, column 4/],
@@ -288,7 +288,7 @@ describe("a bad record fails alone", () => {
     expect(await readAll(content)).toEqual([
       { a: "ä", b: "☃" },
       ["INVALID_UTF8", expect.stringMatching(/^line 3: the record is not UTF-8/)],
-      ["NUL_BYTE", expect.stringMatching(/^line 4: the record holds a NUL byte: x\\u\{0\}y/)],
+      ["NUL_BYTE", expect.stringMatching(/^line 4: the record contains a NUL byte: x\\u\{0\}y/)],
       { a: "1", b: "2" },
     ]);
   });

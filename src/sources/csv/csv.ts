@@ -132,7 +132,7 @@ class CsvSource implements Source<never> {
     if (filled < bytes || crc32(head) !== crc) {
       throw new SluiceError(
         "SOURCE_CHANGED",
-        `${path} is not what was sliced: its header (bytes 0 to ${bytes}, from line 1 on) has changed`,
+        `${path} has changed since it was sliced: its header (bytes 0 to ${bytes}, from line 1 on) is different`,
         {
           hint: "Submit the batch again; its source must not change while it runs.",
         },

@@ -61,7 +61,9 @@ export async function resumeAfter(
     "SOURCE_CHANGED",
     `${path} has no line that begins at byte ${position.byte}, where slicing had stopped ` +
       `(line ${position.line}; the file has ${size} bytes)`,
-    { hint: "The file was changed since the batch was submitted. Restore it, or submit it anew." },
+    {
+      hint: "The file was changed since the batch was submitted. Restore it, or submit the batch again.",
+    },
   );
 }
 

@@ -79,7 +79,7 @@ function describeChange(path: string, range: RecordRange, endOfFile: number): Sl
     "SOURCE_CHANGED",
     shorter
       ? `${path} is shorter than when it was sliced: ${place} are missing`
-      : `${path} is not what was sliced: ${place} have changed`,
+      : `${path} has changed since it was sliced: ${place} are different`,
     {
       hint: "Submit the batch again; its source must not change while it runs.",
     },

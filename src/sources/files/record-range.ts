@@ -91,7 +91,7 @@ export function parseNumbers(text: string): readonly number[] | null {
 /** The error for a locator or cursor that this kind of source did not write. */
 export function refuseText(what: string, kind: string, text: string): SluiceError {
   const shown = JSON.stringify(text.slice(0, 100));
-  return new SluiceError("PIPELINE_CHANGED", `${shown} is no ${what} of a ${kind} source`, {
+  return new SluiceError("PIPELINE_CHANGED", `${shown} is not a ${what} of a ${kind} source`, {
     hint: "Did the pipeline's source change under a running batch? Give the changed pipeline a new version.",
   });
 }

@@ -1,11 +1,12 @@
 /**
- * Cuts a stream of bytes into slices: a slice ends after `chunkSize` items or when its bytes reach
- * `sliceBytesMax`. Only counters and a running checksum are kept, so a line may have any length.
+ * Cuts a stream of bytes into slices: a slice ends after `chunkSize` items or when its bytes
+ * reach `sliceBytesMax`. Only counters and a running checksum are kept, so a line may have any
+ * length.
  *
  * A slice begins at its first item: blank records before it are in no slice. A record longer than
  * `itemBytesMax` (blank or not) ends the slice before it and gets its own slice, so that no reader
  * has to load it. Whether a record is that long is known only at its end, perhaps many buffers
- * later. That is why there is a second checksum, as it was where the record began.
+ * later. That is why there is a second checksum, taken where the record began.
  */
 import { crc32 } from "node:zlib";
 import type { FilePosition, RecordRange } from "./record-range.ts";

@@ -58,7 +58,7 @@ export class SourceFile {
       throw error;
     } finally {
       opening.users--;
-      await closeWhenLeft(opening);
+      await closeWhenUnused(opening);
     }
   }
 
@@ -67,7 +67,7 @@ export class SourceFile {
     const opening = this.#opening;
     if (opening === null) return;
     this.#retire(opening);
-    await closeWhenLeft(opening);
+    await closeWhenUnused(opening);
     await opening.closed.promise;
   }
 
@@ -77,7 +77,7 @@ export class SourceFile {
   }
 }
 
-async function closeWhenLeft(opening: Opening): Promise<void> {
+async function closeWhenUnused(opening: Opening): Promise<void> {
   if (!opening.retired || opening.users > 0) return;
   // A failed open has nothing to close, and its user has got the error.
   const handle = await opening.handle.catch(() => null);
@@ -122,18 +122,18 @@ export function describeFileError(path: string, cause: unknown): SluiceError {
       return new SluiceError("SOURCE_MISSING", `${path} does not exist`, {
         hint: isAbsolute(path)
           ? "Check the path."
-          : `Check the path. It was looked up from ${process.cwd()}; an absolute path is the same wherever a worker runs.`,
+          : `Check the path. It is relative to ${process.cwd()}; an absolute path is the same for every worker.`,
         cause,
       });
     case "EACCES":
     case "EPERM":
-      return new SluiceError("SOURCE_UNREADABLE", `${path} may not be read by this process`, {
+      return new SluiceError("SOURCE_UNREADABLE", `this process may not read ${path}`, {
         hint: "Give the user that runs Sluice the right to read it, and to enter its folders.",
         cause,
       });
     default:
       return new SluiceError("SOURCE_UNREADABLE", `${path} cannot be read: ${code}`, {
-        hint: "See the cause for what the system said.",
+        hint: "See the cause for the system's error.",
         retryable: RETRYABLE_CODES.has(code),
         cause,
       });

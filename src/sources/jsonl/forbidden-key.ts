@@ -5,7 +5,7 @@
  */
 
 /** In both `__proto__` and `prototype`. */
-const TELLTALE = "proto";
+const KEY_PART = "proto";
 /** How a letter or underscore of them could be hidden in an escape: \u005f, \u0060 to \u007f. */
 const ESCAPED_LETTER = /\\u00(?:5f|[67][0-9a-f])/i;
 const ESCAPE_START = "\\u00";
@@ -14,13 +14,13 @@ const ESCAPE_START = "\\u00";
  * True when the bytes need a closer check: a part of such a key, or an escape that may hide one.
  */
 export function mayHoldForbiddenKey(bytes: Buffer): boolean {
-  if (bytes.includes(TELLTALE, 0, "latin1")) return true;
+  if (bytes.includes(KEY_PART, 0, "latin1")) return true;
   return bytes.includes(ESCAPE_START, 0, "latin1") && ESCAPED_LETTER.test(bytes.toString("latin1"));
 }
 
 /** The same for the text of one item. */
 export function looksForbidden(text: string): boolean {
-  return text.includes(TELLTALE) || ESCAPED_LETTER.test(text);
+  return text.includes(KEY_PART) || ESCAPED_LETTER.test(text);
 }
 
 /** The first forbidden key in a parsed item, or null. Does not recurse, however deep the item. */

@@ -53,7 +53,7 @@ describe("findJsonFault", () => {
       ["[1,]", 3, "a value is expected here"],
       ['{"a":1,}', 7, "a key in double quotes is expected here"],
       ["{} {}", 3, "more text after the value"],
-      ['"\\x"', 1, "an escape that JSON does not know"],
+      ['"\\x"', 1, "an escape that JSON does not have"],
       ['"\t"', 1, "a control character that must be escaped"],
       ["01", 1, "more text after the value"],
       ["NaN", 0, "a value is expected here"],

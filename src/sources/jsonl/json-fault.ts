@@ -115,7 +115,7 @@ class FaultFinder {
       // NaN at the end of the text, which is neither a quote nor >= a space.
       const code = this.#text.charCodeAt(this.#at);
       if (code === BACKSLASH) {
-        if (!this.#skip(ESCAPE)) return this.#fault("an escape that JSON does not know");
+        if (!this.#skip(ESCAPE)) return this.#fault("an escape that JSON does not have");
         continue;
       }
       if (!(code >= SPACE)) return this.#fault("a control character that must be escaped");

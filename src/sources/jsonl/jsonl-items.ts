@@ -121,7 +121,7 @@ export class JsonlItems implements SliceItems {
         ...place,
         code: "NUL_BYTE",
         column: nul + 1,
-        problem: "the line holds a NUL byte",
+        problem: "the line contains a NUL byte",
         offset: nul,
         remedy: "Was the file damaged, or written by several programs at once? Write it again.",
       });

@@ -47,7 +47,7 @@ describe("a file that changed", () => {
     await expect(reading).rejects.toMatchObject({
       name: "SluiceError",
       code: "SOURCE_CHANGED",
-      message: expect.stringMatching(/bytes 4 to 8 \(from line 3 on\) have changed/) as string,
+      message: expect.stringMatching(/bytes 4 to 8 \(from line 3 on\) are different/) as string,
       hint: expect.stringContaining("Submit the batch again") as string,
     });
   });
@@ -144,7 +144,7 @@ describe("a path that is not a readable file", () => {
       context.skip("this runner cannot change its user, and root may read everything");
     }
     try {
-      await refused(path, "SOURCE_UNREADABLE", /may not be read .*right to read/);
+      await refused(path, "SOURCE_UNREADABLE", /may not read .*right to read/);
     } finally {
       if (isRoot) process.seteuid?.(0);
     }

@@ -280,7 +280,7 @@ describe("a bad line fails alone", () => {
       { item: { a: 3 } },
     ]);
     expect(await messageOf(text)).toContain(
-      'line 2, column 8: the line holds a NUL byte: {"a":"x\\u{0}y"}',
+      'line 2, column 8: the line contains a NUL byte: {"a":"x\\u{0}y"}',
     );
   });
 

@@ -125,7 +125,7 @@ function resumeAt(cursor: string, total: number): number {
 function describeMissing(from: number, to: number): SluiceError {
   return new SluiceError(
     "SOURCE_CHANGED",
-    `paged: the items ${from} to ${to} that were there at slicing are there no more`,
+    `paged: the items ${from} to ${to} that existed at slicing no longer exist`,
     { hint: "The API is not stable. Leave out stable: true, so that the items are frozen first." },
   );
 }

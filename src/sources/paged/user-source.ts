@@ -15,7 +15,7 @@ export async function callUser<Result>(
     if (cause instanceof SluiceError) throw cause;
     const facts = describeError(cause);
     throw new SluiceError("SOURCE_FAILED", `${call} failed: ${facts.message}`, {
-      hint: "See the cause. The function that the pipeline's source was given threw it.",
+      hint: "See the cause: the function given to the pipeline's source threw it.",
       retryable: facts.errorClass === "transient" || facts.errorClass === "unexpected",
       cause,
     });

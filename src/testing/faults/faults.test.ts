@@ -51,7 +51,7 @@ describe("a bad fault is refused when it is made", () => {
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "2" as unknown as number])(
     "with the number %s",
     (nth) => {
-      expect(refused(() => crash.after("settle", nth))).toContain("whole number from 1 on");
+      expect(refused(() => crash.after("settle", nth))).toContain("whole number, 1 or more");
     },
   );
 

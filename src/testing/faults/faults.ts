@@ -4,7 +4,7 @@
  * nothing.
  */
 import { SluiceError } from "../../core/base/errors.ts";
-import { askDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../core/base/similar-words.ts";
 import { type FaultPoint, FAULT_WORDS, isFaultPoint, listFaultPoints } from "./fault-points.ts";
 
 export type FaultKind = "crash_before" | "crash_after" | "lose_answer" | "refuse" | "late";
@@ -94,10 +94,10 @@ function makeFault(
   if (typeof given !== "string" || !isFaultPoint(given)) {
     const meant = typeof given === "string" ? findSimilar(given, listFaultPoints()) : [];
     const known = `The points are ${FAULT_WORDS.join(", ")}, and store.<verb> for a call of the store.`;
-    throw badFault(name, `${show(given)} is not a fault point`, askDidYouMean(meant) || known);
+    throw badFault(name, `${show(given)} is not a fault point`, formatDidYouMean(meant) || known);
   }
   if (!Number.isInteger(nth) || nth < 1) {
-    throw badFault(name, "the number must be a whole number from 1 on: 1 is the first");
+    throw badFault(name, "the number must be a whole number, 1 or more: 1 is the first");
   }
   const { process = null, ...rest } = target;
   if (Object.keys(rest).length > 0 || (process !== null && typeof process !== "string")) {

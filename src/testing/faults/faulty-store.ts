@@ -35,5 +35,5 @@ export function makeFaultyStore(shared: Store, carry: Carry, watch: Watch): Stor
 
 /** The caller's error when an answer does not arrive, whether or not the call was committed. */
 export function makeLostReply(verb: StoreVerb): SluiceError {
-  return new SluiceError("STORE_BUSY", `no answer to ${verb} came back`, { retryable: true });
+  return new SluiceError("STORE_BUSY", `the answer to ${verb} was lost`, { retryable: true });
 }

@@ -150,7 +150,7 @@ class Run<Context, Input, Result> {
     } catch (error) {
       throw this.#describe(describeError(error).message, {
         cause: error,
-        hint: "A handler may run more than once for one item: make its effect one that can be repeated, for example with the idempotencyKey of its context.",
+        hint: "A handler may run more than once for one item: make its effect idempotent, for example with the idempotencyKey of its context.",
       });
     }
     return { ended, commits, isMet: world.faultsLeft.length === 0 };
@@ -230,7 +230,7 @@ function describeEnding({ state, counts }: EndedBatch): string {
 }
 
 function describeUnmet(fault: Fault): SluiceError {
-  return new SluiceError("FAULT_NOT_REACHED", `the run never came to ${describeFault(fault)}`, {
-    hint: "Is it the same pipeline, input and seed?",
+  return new SluiceError("FAULT_NOT_REACHED", `the run never reached ${describeFault(fault)}`, {
+    hint: "Check that the pipeline, the input and the seed are the same.",
   });
 }

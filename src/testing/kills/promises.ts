@@ -16,7 +16,7 @@ const PAGE = 1_000;
 /** The broken promises, as text; none in the normal case. */
 export async function findBrokenPromises(store: Store, id: string): Promise<string[]> {
   const batch = await store.getBatch(id);
-  if (batch === null) return [`batch ${id} has vanished`];
+  if (batch === null) return [`batch ${id} no longer exists`];
   const chain = await readChain(store, id);
   return [
     ...checkCounts(batch),
@@ -47,12 +47,12 @@ async function checkRecount(store: Store, id: string): Promise<string[]> {
 /** Never `succeeded` with a failure or with items that did not run. */
 function checkWord({ state, counts, reason, cancel }: BatchSnapshot): string[] {
   const { failed, cancelled } = counts;
-  const lies =
+  const isWrongState =
     (state === "succeeded" && failed + cancelled > 0) ||
     (state === "completed_with_errors" && failed === 0) ||
     ((state === "failed" || state === "expired") && reason === null) ||
     (state === "cancelled" && cancel === null);
-  return lies ? [`the batch calls itself ${state} with ${show(counts)}`] : [];
+  return isWrongState ? [`the batch calls itself ${state} with ${show(counts)}`] : [];
 }
 
 /** One ending in each drive, with true content. */

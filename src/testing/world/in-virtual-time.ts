@@ -19,7 +19,7 @@ export async function inVirtualTime<Result>(
   let failures: readonly unknown[];
   try {
     result = await world.play((async () => test(world))());
-    failures = world.untoldFailures;
+    failures = world.unreportedFailures;
   } finally {
     await world.end();
   }
@@ -34,7 +34,7 @@ function throwUnreached({ faultsLeft, commits }: VirtualWorld): void {
   const made = commits.map((what, at) => `\n  ${at + 1} ${what}`).slice(-20);
   throw new SluiceError(
     "FAULT_NOT_REACHED",
-    `the test came to its end without having met:${list}\nthe last of its ${commits.length} commits:${made.join("")}`,
-    { hint: "A test that did not meet its fault proves nothing: choose a point that it comes to." },
+    `the test ended without meeting:${list}\nthe last of its ${commits.length} commits:${made.join("")}`,
+    { hint: "A test that did not meet its fault proves nothing: choose a point that it reaches." },
   );
 }

@@ -48,7 +48,7 @@ export class SupervisedProcess<Result> implements Process<Result> {
   }
 
   /** The error of its program, if its outcome was not awaited. */
-  get untoldFailure(): { readonly error: unknown } | null {
+  get unreportedFailure(): { readonly error: unknown } | null {
     return this.#isAwaited ? null : this.#failure;
   }
 

@@ -72,7 +72,7 @@ export class UserCode {
         ? {}
         : {
             process: (item: unknown, context: ItemContext) =>
-              this.#call((hold) => step.process?.(item, letCheckpointsPass(context, hold))),
+              this.#call((hold) => step.process?.(item, wrapCheckpoint(context, hold))),
           }),
       ...(step.processChunk === undefined
         ? {}
@@ -171,7 +171,7 @@ export class UserCode {
 }
 
 /** The engine commits a checkpoint in virtual time. */
-function letCheckpointsPass(context: ItemContext, hold: Hold): ItemContext {
+function wrapCheckpoint(context: ItemContext, hold: Hold): ItemContext {
   const checkpoint: ItemContext["checkpoint"] = async (name, data) => {
     const resume = hold.suspend();
     try {

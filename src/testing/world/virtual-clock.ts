@@ -94,7 +94,7 @@ export class VirtualTime {
       const next = this.#timers.at(-1);
       const moves = next === undefined || next.dueAt > this.#nowMs;
       if (moves && this.isHeld) {
-        await this.#standStill();
+        await this.#waitForHolders();
         continue;
       }
       if (next === undefined || next.dueAt > until) return false;
@@ -108,7 +108,7 @@ export class VirtualTime {
    * Waits in real time for the holders. Counts checks instead of time: a machine that is suspended
    * for a while does not make a handler count as hanging.
    */
-  async #standStill(): Promise<void> {
+  async #waitForHolders(): Promise<void> {
     const changed = await new Promise<boolean>((resolve) => {
       const timer = setRealTimeout(() => resolve(false), LOOK_REAL_MS);
       this.#look = () => {
@@ -124,7 +124,7 @@ export class VirtualTime {
     this.#firedNow = dueAt > this.#nowMs ? 0 : this.#firedNow + 1;
     this.#nowMs = dueAt;
     if (this.#firedNow > TIMERS_PER_INSTANT_MAX) {
-      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: something spins`);
+      throw new Error(`${TIMERS_PER_INSTANT_MAX} timers fired at one instant: a loop never ends`);
     }
   }
 }

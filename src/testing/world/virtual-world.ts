@@ -266,7 +266,7 @@ export class VirtualWorld implements World {
       // The awaited work may be real, without `world.real`.
       if (this.#time.isEmpty && (await this.#waitReally(isDone))) continue;
       // A failed process is usually the reason.
-      for (const failure of this.untoldFailures) throw failure as Error;
+      for (const failure of this.unreportedFailures) throw failure as Error;
       throw this.#describeStuck();
     }
     if (this.#failure !== null) throw this.#failure.error as Error;
@@ -289,7 +289,7 @@ export class VirtualWorld implements World {
     const last = this.history.slice(-5).map((line) => `\n  ${line}`);
     return new SluiceError(
       "WORLD_STUCK",
-      `${what}, and what the test waits for has not come. The last that happened:${last.join("")}`,
+      `${what}, and what the test waits for has not happened. The last events:${last.join("")}`,
       {
         hint: "Wrap what waits for something real in world.real(...), give a handler that hangs a time limit, or raise virtualMsMax.",
       },
@@ -323,9 +323,9 @@ export class VirtualWorld implements World {
   }
 
   /** Errors of processes whose outcome was not awaited. */
-  get untoldFailures(): readonly unknown[] {
-    return [...this.#processes.values()].flatMap(({ untoldFailure }) =>
-      untoldFailure === null ? [] : [untoldFailure.error],
+  get unreportedFailures(): readonly unknown[] {
+    return [...this.#processes.values()].flatMap(({ unreportedFailure }) =>
+      unreportedFailure === null ? [] : [unreportedFailure.error],
     );
   }
 }

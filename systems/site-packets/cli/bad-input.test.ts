@@ -135,7 +135,7 @@ describe.concurrent("a search", () => {
     expect(await refuse("empty", "search", '"*"')).toContain("the search has no words");
     for (const limit of ["0", "1.5"]) {
       const err = await refuse("empty", "search", "x", `--limit=${limit}`);
-      expect(err).toContain("It must be a whole number of at least 1");
+      expect(err).toContain("Give a whole number, 1 or more");
     }
   });
 

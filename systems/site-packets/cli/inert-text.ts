@@ -1,9 +1,9 @@
 /** Makes text from outside safe to print: invisible and control characters are shown as a code. */
-const STEERING = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const CONTROL_CHARACTERS = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 export function makeInert(text: string): string {
   return text.replace(
-    STEERING,
+    CONTROL_CHARACTERS,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   );
 }
@@ -18,7 +18,7 @@ export function makeInertLines(text: string): string {
  * strings.
  */
 export function formatInertJson(value: unknown): string {
-  return JSON.stringify(value).replace(STEERING, (character) =>
+  return JSON.stringify(value).replace(CONTROL_CHARACTERS, (character) =>
     Array.from(
       { length: character.length },
       (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,

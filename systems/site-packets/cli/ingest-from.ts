@@ -34,7 +34,7 @@ export async function ingestFrom(source: string, flags: IngestFlags): Promise<nu
     return runIngest({ config, folders, entries: readManifest(source, config), json, again });
   }
   if (site === undefined) {
-    throw new SluiceError("BAD_USAGE", `${source} is a folder, and its site is not named`, {
+    throw new SluiceError("BAD_USAGE", `${source} is a folder, but no site was given`, {
       hint: "Name a site for its documents: --site local",
     });
   }

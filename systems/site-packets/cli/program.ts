@@ -83,5 +83,5 @@ export function makeProgram(finish: (code: number) => void): Command {
 function readWhole(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new InvalidArgumentError("It must be a whole number of at least 1.");
+  throw new InvalidArgumentError("Give a whole number, 1 or more.");
 }

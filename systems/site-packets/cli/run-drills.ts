@@ -28,6 +28,6 @@ function findDrill(name: string): NamedDrill {
   const found = DRILLS.find((drill) => drill.name === name);
   if (found !== undefined) return found;
   throw new SluiceError("BAD_USAGE", `there is no drill ${JSON.stringify(name)}`, {
-    hint: `There are ${DRILLS.map((drill) => drill.name).join(", ")}.`,
+    hint: `The drills are ${DRILLS.map((drill) => drill.name).join(", ")}.`,
   });
 }

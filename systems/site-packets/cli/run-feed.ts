@@ -20,7 +20,7 @@ export async function runFeed(flags: FeedFlags): Promise<number> {
   const own = Object.hasOwn(config.sites, site) ? config.sites[site] : undefined;
   if (own === undefined) {
     throw new SluiceError("BAD_USAGE", `there is no site ${site} in ${flags.config}`, {
-      hint: `It has ${Object.keys(config.sites).slice(0, 5).join(", ")}.`,
+      hint: `Its sites are ${Object.keys(config.sites).slice(0, 5).join(", ")}.`,
     });
   }
   const summaries: SiteSummary[] = [];

@@ -13,12 +13,12 @@ export async function search(
 ): Promise<number> {
   if (!/[\p{L}\p{N}]/u.test(words)) {
     throw new SluiceError("BAD_USAGE", "the search has no words", {
-      hint: 'Name words that follow each other: search "informed consent"',
+      hint: 'Give words that follow each other, for example: search "informed consent"',
     });
   }
   const { searchIndex, root } = openFolders(flags);
   await stat(searchIndex).catch((cause: unknown) => {
-    throw new SluiceError("NO_INDEX", `nothing was archived in ${root}`, {
+    throw new SluiceError("NO_INDEX", `no documents are archived in ${root}`, {
       hint: "Ingest documents first, or name another folder with --data. To search the demo's, add --demo.",
       cause,
     });

@@ -250,7 +250,7 @@ describe("looking up a name", () => {
     for (const options of [{ all: true }, {}, { family: 4 }]) {
       const { error, address } = await lookUp(resolveTo(...found), options);
       expect(error).toMatchObject({ code: "FORBIDDEN_ADDRESS" });
-      expect(error?.message).toMatch(/^portal\.test leads to /u);
+      expect(error?.message).toMatch(/^portal\.test resolves to a refused address: /u);
       expect(address).toBe("");
     }
   });

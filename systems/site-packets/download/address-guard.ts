@@ -55,7 +55,7 @@ type Ranges = Readonly<Record<4 | 6, BlockList>>;
 
 function checkAddress(text: string, allowed: Ranges): Refusal | null {
   const version = isIP(text);
-  if (version === 0) return refuseAddress(text, "no address");
+  if (version === 0) return refuseAddress(text, "not an address");
   // A zone names one of this host's own links.
   if (text.includes("%")) return refuseAddress(text, "an address with a zone");
   const isAllowed =
@@ -83,9 +83,13 @@ function addRange(ranges: Ranges, text: string): void {
   const bits = Number(prefix);
   if (version === 4 && bits <= 32) return ranges[4].addSubnet(network, bits);
   if (version === 6 && bits <= 128) return ranges[6].addSubnet(network, bits, "ipv6");
-  throw new SluiceError("BAD_ADDRESS_RANGE", `allowPrivate: ${JSON.stringify(text)} is no range`, {
-    hint: 'Write it as an address and a prefix, for example "10.20.0.0/16" or "fd00::/8".',
-  });
+  throw new SluiceError(
+    "BAD_ADDRESS_RANGE",
+    `allowPrivate: ${JSON.stringify(text)} is not a range`,
+    {
+      hint: 'Write it as an address and a prefix, for example "10.20.0.0/16" or "fd00::/8".',
+    },
+  );
 }
 
 const FAMILIES: Readonly<Record<string, number>> = { IPv4: 4, IPv6: 6 };
@@ -117,7 +121,8 @@ function refuseName(
   for (const { address } of addresses) {
     const refusal = check(address);
     if (refusal === null) continue;
-    return new RefusedAddressError({ ...refusal, why: `${hostname} leads to ${refusal.why}` });
+    const why = `${hostname} resolves to a refused address: ${refusal.why}`;
+    return new RefusedAddressError({ ...refusal, why });
   }
   return null;
 }

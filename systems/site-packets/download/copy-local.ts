@@ -79,7 +79,7 @@ async function openWithin(path: string, root: string, place: string): Promise<Fi
   if (!isBelow(real, realRoot)) throw refusePath(place, "leads out of the site's folder");
   const seen = await onSource(place, () => lstat(real, { bigint: true }));
   // Before it is opened: opening a device or a pipe may already have an effect.
-  if (!seen.isFile()) throw refusePath(place, "is no regular file");
+  if (!seen.isFile()) throw refusePath(place, "is not a regular file");
   // If it has become a pipe, this does not wait for its writer; if a link, it is not followed.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await onSource(place, () => open(real, flags));
@@ -102,7 +102,7 @@ async function resolveRoot(root: string): Promise<string> {
     return await realpath(root);
   } catch (cause) {
     if (readCode(cause) !== "ENOENT") throw cause;
-    throw new TransientError(`the site's folder ${root} is not there; is it mounted?`, {
+    throw new TransientError(`the site's folder ${root} does not exist; check that it is mounted`, {
       ...FAILED,
       cause,
     });

@@ -137,7 +137,7 @@ class DocumentFetcher implements Fetcher {
     throw makeRefusalError({
       code: "FORBIDDEN_URL",
       why: `${describeUrl(url)} comes after more than ${redirectsMax} redirects`,
-      remedy: "if that is no loop, raise redirectsMax",
+      remedy: "if this is not a loop, raise redirectsMax",
     });
   }
 
@@ -180,7 +180,10 @@ class DocumentFetcher implements Fetcher {
     // Other 2xx answers are partial, empty, or not ready.
     if (statusCode !== 200 && statusCode !== 203) return makeStatusError(statusCode, headers, url);
     if (isEncoded(headers["content-encoding"])) {
-      return makeBadAnswerError(url, "it is encoded, though it was asked for as it is");
+      return makeBadAnswerError(
+        url,
+        "it has a content-encoding, although the request asked for none",
+      );
     }
     const { bytesMax } = this.#limits;
     const declaredBytes = Number(readHeader(headers, "content-length") ?? 0);

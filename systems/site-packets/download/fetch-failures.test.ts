@@ -208,7 +208,7 @@ describe.concurrent("an encoded answer", () => {
       const error = await fail("/", portal.origin);
       scope.expect(error).toBeInstanceOf(PermanentError);
       scope.expect(error).toMatchObject({ code: "DOWNLOAD_FAILED" });
-      scope.expect((error as Error).message).toContain("encoded");
+      scope.expect((error as Error).message).toContain("content-encoding");
       scope.expect(hasTarget()).toBe(false);
     },
   );

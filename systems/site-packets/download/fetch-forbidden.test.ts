@@ -92,7 +92,11 @@ describe.concurrent("a redirect", () => {
     });
     const site = { origin: portal.origin, hosts: ["127.0.0.3", "metadata.test"] };
     const error = await fail(to(location), site);
-    expectRefused(error, code, /redirects|metadata\.test leads to 127\.0\.0\.4/u);
+    expectRefused(
+      error,
+      code,
+      /redirects|metadata\.test resolves to a refused address: 127\.0\.0\.4/u,
+    );
     scope.expect(hasTarget()).toBe(false);
   });
 
@@ -141,7 +145,11 @@ describe.concurrent("a name", () => {
       resolve: resolveTo("127.0.0.1", "127.0.0.5"),
     });
     const error = await fail("/?secret", `http://portal.test:${portal.port}`);
-    expectRefused(error, "FORBIDDEN_ADDRESS", /portal\.test leads to 127\.0\.0\.5.*allowPrivate/u);
+    expectRefused(
+      error,
+      "FORBIDDEN_ADDRESS",
+      /portal\.test resolves to a refused address: 127\.0\.0\.5.*allowPrivate/u,
+    );
     scope.expect(portal.connections()).toBe(0);
   });
 
@@ -165,7 +173,7 @@ describe.concurrent("a name", () => {
     const origin = `http://portal.test:${vetted.port}`;
     scope.expect(await fetch("/", origin)).toMatchObject({ bytes: 1 });
     scope.expect([looked, vetted.connections()]).toEqual([1, 1]);
-    expectRefused(await fail("/", origin), "FORBIDDEN_ADDRESS", /leads to 127\.0\.0\.2/u);
+    expectRefused(await fail("/", origin), "FORBIDDEN_ADDRESS", /refused address: 127\.0\.0\.2/u);
     scope.expect([looked, vetted.connections(), inner.connections()]).toEqual([2, 1, 0]);
   });
 });

@@ -34,7 +34,7 @@ export const DRILLS: readonly NamedDrill[] = [
   },
   {
     name: "rate",
-    about: "no portal is asked more often than it allows",
+    about: "no portal gets more requests than it allows",
     run: (isFull) => drillRate(isFull ? { ...FULL, sites: 100, documents: 1_500 } : SHORT),
   },
   {

@@ -44,7 +44,7 @@ export async function drillShutdown(size: DrillSize): Promise<DrillReport> {
     return {
       seen: [
         `SIGTERM after ${stopped.requests} requests: exit ${stopped.code}; SIGKILL after ${killed.requests}; then exit ${code}`,
-        `${requests} requests for ${size.documents} documents: ${again} came again after ${interruptions} interruptions`,
+        `${requests} requests for ${size.documents} documents: ${again} repeated after ${interruptions} interruptions`,
         `${archived} archived, ${files.filter((name) => name.endsWith(".pdf")).length} contents`,
       ],
       faults: [

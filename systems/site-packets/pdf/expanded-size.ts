@@ -1,22 +1,25 @@
 /**
  * Finds decompression bombs before a parser unpacks them: every stream of a PDF that is compressed
- * with zlib is unpacked here, counted and thrown away. Streams may be compressed several times over.
- * What is packed in another way, encrypted, or broken before its second packing begins, is left to
- * the pool's memory limit.
+ * with zlib is unpacked here, counted and thrown away. Streams may be compressed several times
+ * over. Streams that use another compression, are encrypted, or are broken in their first layer are
+ * left to the pool's memory limit.
  */
 import { pipeline, Readable } from "node:stream";
 import { constants, createInflate, inflateSync } from "node:zlib";
 import { collectGarbage } from "./collect-garbage.ts";
 
-/** How often a stream may be compressed over: more is no document's need. */
+/** The maximum number of compression layers of a stream: no real document needs more. */
 const LAYERS_MAX = 4;
-/** A document with more streams than this is read by the parser, and by its limits. */
+/** A document with more streams than this is left to the parser and its limits. */
 const STREAMS_MAX = 100_000;
-/** Most streams unpack to less, and at once: to set up a pipe for each took 0.15 ms. */
+/**
+ * Most streams unpack to less than this and are unpacked in one call: creating a pipe for each took
+ * 0.15 ms.
+ */
 const SMALL_BYTES = 65_536;
 const PIECE_BYTES = 65_536;
 
-/** True when one of its streams unpacks to more than so many bytes. */
+/** True if one of its streams unpacks to more than `bytesMax`. */
 export async function hasBomb(pdf: Buffer, bytesMax: number): Promise<boolean> {
   let streams = 0;
   for (const packed of listPacked(pdf)) {
@@ -28,15 +31,15 @@ export async function hasBomb(pdf: Buffer, bytesMax: number): Promise<boolean> {
 }
 
 /**
- * Where something packed begins after the word `stream`: on the next line, whatever else is on this
- * one, as PDFium has it. Each goes on to the end of the file, as its own format says where it ends:
- * `endstream` may be missing, or stand in what is packed. The word itself may be in any text, so
- * the next is looked for right after it.
+ * Yields the compressed data after each word `stream`. It begins on the next line, whatever else is
+ * on this one, as in PDFium. Each piece extends to the end of the file, because zlib data marks its
+ * own end: `endstream` may be missing, or occur in the compressed data. The word `stream` may occur
+ * in any text, so the search continues right after it.
  */
 function* listPacked(pdf: Buffer): Generator<Buffer> {
   let start = 0;
   for (let at = pdf.indexOf("stream"); at !== -1; at = pdf.indexOf("stream", at + 6)) {
-    // Several on one line lead to the same place.
+    // Several words on one line point to the same data.
     if (start > at) continue;
     start = findNextLine(pdf, at + 6);
     if (isZlib(pdf.subarray(start, start + 2))) yield pdf.subarray(start);
@@ -54,18 +57,18 @@ function isZlib(head: Uint8Array): boolean {
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
-/** Whole, and not packed once more. */
+/** Whether it unpacks completely to a small result that is not compressed again. */
 function isSmall(packed: Buffer, bytesMax: number): boolean {
   try {
     const maxOutputLength = Math.min(SMALL_BYTES, bytesMax);
     return !isZlib(inflateSync(packed, { maxOutputLength }));
   } catch {
-    // Too long, or broken: then what there is of it counts.
+    // Too long or broken: the slow way counts as much of it as can be unpacked.
     return false;
   }
 }
 
-/** So much of what was unpacked lies about at most. */
+/** Garbage is collected after this much unpacked data. */
 const COLLECT_EVERY_BYTES = 8 * 1_048_576;
 let thrownAwayBytes = 0;
 
@@ -76,7 +79,10 @@ function throwAway(piece: Buffer): void {
   collectGarbage();
 }
 
-/** Layer by layer, each from the beginning, so that nothing of them is kept. */
+/**
+ * Unpacks one layer, then two, and so on, always from the start, so that no result is kept in
+ * memory.
+ */
 async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean> {
   for (let layers = 1; layers <= LAYERS_MAX; layers++) {
     let head = Buffer.alloc(0);
@@ -89,7 +95,7 @@ async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean>
         if (count > bytesMax) return true;
       }
     } catch (error) {
-      // No end, or no zlib stream after all: the parser's to judge.
+      // Truncated, or not a zlib stream after all: the parser decides.
       if (!isZlibError(error)) throw error;
     }
     if (!isZlib(head)) return false;
@@ -100,7 +106,7 @@ async function unpacksBeyond(packed: Buffer, bytesMax: number): Promise<boolean>
 async function* unpack(packed: Buffer, layers: number): AsyncGenerator<Buffer> {
   const source = Readable.from([packed]);
   const inflates = Array.from({ length: layers }, () => createInflate({ chunkSize: PIECE_BYTES }));
-  // What goes wrong is thrown by the loop; the last of them ends where its own stream does.
+  // The loop that reads throws the errors. The last inflater ends where its own data ends.
   pipeline([source, ...inflates], () => {});
   try {
     yield* inflates.at(-1) as AsyncIterable<Buffer>;

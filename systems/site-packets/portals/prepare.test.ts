@@ -96,7 +96,7 @@ describe("preparing again", () => {
     const folder = await makeFolder();
     await prepareCorpus(folder, { ...OPTIONS, documents: 1 });
     await expect(prepareCorpus(folder, { ...OPTIONS, documents: 1, seed: 6 })).rejects.toThrow(
-      /has another corpus/,
+      /contains another corpus/,
     );
   });
 });

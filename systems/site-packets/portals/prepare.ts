@@ -74,7 +74,7 @@ async function claimFolder(
   const held = await readFile(file, "utf8");
   if (held !== claim) {
     throw new Error(
-      `${folder} has another corpus, ${held}, and not ${claim}: delete it, or use another folder`,
+      `${folder} contains another corpus (${held}, not ${claim}): delete it, or use another folder`,
     );
   }
 }

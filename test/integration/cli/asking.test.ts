@@ -55,7 +55,7 @@ test("dead edit changes nothing when the text is unchanged or the editor fails",
   if (!(await hasTerminals(work))) context.skip(NO_TERMINAL);
   const id = await runFailing(work);
   const args = ["dead", "edit", id, "5", "--pipeline-file", "pipeline.ts"];
-  const same = await runOnTerminal(work, args, /as it was/, "", { EDITOR: "true" });
+  const same = await runOnTerminal(work, args, /nothing was changed/, "", { EDITOR: "true" });
   expect(same.code).toBe(1);
   const failed = await runOnTerminal(work, args, /EDITOR_FAILED/, "", { EDITOR: "false" });
   expect(failed.code).toBe(1);

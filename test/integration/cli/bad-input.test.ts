@@ -128,7 +128,7 @@ test("a duplicate key refuses the batch when keys must be unique, and nothing ru
   const { code, view } = await work.runJson(...RUN);
   expect(code).toBe(1);
   expect(view).toMatchObject({ state: "failed", reason: { code: "DUPLICATE_KEY" } });
-  expect(view.reason?.message).toMatch(/the key "a" comes twice: items 0 and 2/);
+  expect(view.reason?.message).toMatch(/the key "a" is repeated: items 0 and 2/);
   expect(() => work.read("ran.txt")).toThrow();
 });
 

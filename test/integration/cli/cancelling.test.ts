@@ -97,7 +97,7 @@ describe("a batch whose handlers run in another process", () => {
     const worker = await startHeldWorker(work, { SLUICE_CANCEL_MS: "86400000" });
     const { code, stdout, stderr } = await work.run("cancel", id, "--yes", "--timeout", "100ms");
     expect(code).toBe(1);
-    expect(stdout).toContain("as workers have not let go yet");
+    expect(stdout).toContain("because workers have not released it yet");
     expect(stderr).toContain(`not acknowledged within 100 ms: the cancel of batch ${id} continues`);
     const status = await work.run("status", id);
     expect(status.stdout).toContain("being cancelled (now) by");
@@ -205,8 +205,8 @@ describe("is refused with exit 2", () => {
   });
 
   test.each([
-    [["cancel"], "USAGE", "which batch, lane or pipeline?"],
-    [["cancel", "b-abc", "--lane", "case-1"], "USAGE", "at once"],
+    [["cancel"], "USAGE", "no batch, lane or pipeline was given"],
+    [["cancel", "b-abc", "--lane", "case-1"], "USAGE", "more than one"],
     [["cancel", "--lane", "case-1", "--pipeline", "letters"], "USAGE", "cannot be used with"],
     [["cancel", "--lane", "case-11", "--yes"], "NOT_FOUND", "Did you mean case-1?"],
     [["cancel", "--pipeline", "leters", "--yes"], "NOT_FOUND", "Did you mean letters?"],

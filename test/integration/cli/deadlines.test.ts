@@ -48,7 +48,7 @@ test("a deadline for an existing batch is ignored, and the command says so", asy
   const worker = await startHeldWorker(work);
   const again = work.start([...RUN, "--deadline", "1h"]);
   await again.waitFor(
-    new RegExp(`--deadline is not taken: batch ${id} was there before, with the deadline`),
+    new RegExp(`--deadline is ignored: batch ${id} existed before, with the deadline`),
   );
   work.write("go", "");
   expect(await again.ended).toMatchObject({ code: 0 });

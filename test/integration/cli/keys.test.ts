@@ -81,7 +81,7 @@ describe("bad input is refused with exit 2", () => {
     [["limits", "clse"], "USAGE", "Did you mean close or closed?"],
     [["limits", "close", "letters", "even"], "USAGE", "--for"],
     [["limits", "close", "letters", "--for", "1m"], "USAGE", "missing required argument"],
-    [["limits", "close", "", "even", "--for", "1m"], "USAGE", "which rate?"],
+    [["limits", "close", "", "even", "--for", "1m"], "USAGE", "no rate name was given"],
     [[...CLOSE_EVEN, "2"], "BAD_OPTION", "has no unit"],
     [[...CLOSE_EVEN, "0s"], "BAD_OPTION", "above 0"],
     [[...CLOSE_EVEN, "500d"], "BAD_OPTION", "at most one year"],

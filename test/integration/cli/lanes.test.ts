@@ -109,7 +109,7 @@ test("status, list, submit, run and watch say that a batch waits for its lane", 
   );
   expect(again.code).toBe(0);
   expect(again.stderr).toContain("waits for its turn in lane case-1, 3 before it");
-  expect(again.stderr).toContain("recorded; a worker slices it when it is its turn");
+  expect(again.stderr).toContain("recorded; a worker slices it when its turn comes");
   const watcher = work.start(["status", second, "--watch"]);
   await watcher.waitFor(/waits for its turn in lane case-1, 1 before it/);
   const run = work.start([
@@ -197,7 +197,7 @@ describe("bad input is refused with exit 2", () => {
     expect(await refused(second, "--before", first)).toMatch(
       /^error WRONG_STATE: .* cannot be moved there/,
     );
-    expect(await refused(second)).toContain("error USAGE: where to?");
+    expect(await refused(second)).toContain("error USAGE: no position was given");
     expect(await refused(second, "--front", "--back")).toContain("error USAGE");
     expect(await refused(second, "--before", `${third.slice(0, -1)}0`)).toMatch(
       /NOT_FOUND: there is no batch/,

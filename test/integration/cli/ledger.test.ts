@@ -94,11 +94,11 @@ describe("an export", () => {
     const verify = ["ledger", "verify", "unsigned.jsonl"];
     const { code, stdout } = await work.run(...verify, "--trust", await writeKey());
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^intact, but signed only up to record 0, and what follows could be/);
+    expect(stdout).toMatch(/^intact, but signed only up to record 0; anyone could have written/);
     expect(await work.run(...verify)).toMatchObject({ code: 0 });
   });
 
-  test("is intact without a key named, but nothing vouches for it", async () => {
+  test("is intact without a trusted key, but not proven", async () => {
     const name = await exportIt();
     const { code, stdout } = await work.run("ledger", "verify", name);
     expect(code).toBe(0);
@@ -247,12 +247,12 @@ describe("an old key", () => {
 
 describe("bad input", () => {
   test.each([
-    [["ledger"], /which ledger command/],
+    [["ledger"], /no ledger command/],
     [["ledger", "verfy", "x"], /unknown command 'ledger verfy'/],
     [["ledger", "verify", "missing.jsonl"], /there is no file missing\.jsonl/],
     [["ledger", "check-proof", "missing.json", "--trust", "06e3fd8fda29bb60"], /there is no file/],
     [["ledger", "prove", "b-unknown", "x"], /"x" is not a record/],
-    [["ledger", "erase", "b-unknown"], /which items\?/],
+    [["ledger", "erase", "b-unknown"], /no items were given/],
     [["ledger", "export", "b-zzzzzzzzzzzz", "-o", "x.jsonl"], /NOT_FOUND: there is no batch/],
   ])("%j is refused with a hint", async (words, why) => {
     const { code, stderr } = await work.run(...words);
@@ -281,7 +281,7 @@ describe("bad input", () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/error LEDGER_KEY_FILE: .*its mode is 644/);
     expect(stderr).toContain("chmod 600");
-    expect(stderr.replaceAll(/\s+/g, " ")).toContain("move it away: a new key is made");
+    expect(stderr.replaceAll(/\s+/g, " ")).toContain("move it away: a new key is created");
   });
 
   test("of an unusable default key stops no work; a key that was named does", async () => {
@@ -289,11 +289,11 @@ describe("bad input", () => {
     const run = ["run", "pipeline.ts", "--input", "items.jsonl"];
     const ran = await work.run(...run);
     expect(ran.code).toBe(3);
-    expect(ran.stderr).toContain("others may use the key");
+    expect(ran.stderr).toContain("other users can access the key");
     const env = { SLUICE_LEDGER_KEY: ".sluice/ledger.key" };
     const { code, stderr } = await work.start(run, { env }).ended;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/error LEDGER_KEY_FILE: others may use the key .*mode is /);
+    expect(stderr).toMatch(/error LEDGER_KEY_FILE: other users can access the key .*mode is /);
   }, 60_000);
 
   test("signing off creates no key and leaves exports unsigned", async () => {

@@ -109,7 +109,7 @@ test.each([
   [["set", "cap", "lane", "case-1", "2", "--burst", "3"], "a cap has no burst"],
   [["set", "weight", "letters", "case-11", "2"], "Did you mean case-1?"],
   [["set", "weight", "letters", "case-1", "0"], "a weight is a number above 0"],
-  [["set", "rate", "portal", "fast"], "A rate is such as 5/s"],
+  [["set", "rate", "portal", "fast"], "Write a rate as 5/s"],
   [["set", "rate", "portal", "0/s"], "a rate is above 0 a second"],
   [["clear", "weight", "letters"], "sluice limits clear weight <pipeline> <tenant>"],
   [["clean"], "Did you mean clear?"],

@@ -83,13 +83,13 @@ const cases: Case[] = [
       "part.ts": 'export function fail() {\n  throw new Error("no credentials");\n}\n',
     },
     error:
-      /^error IMPORT_FAILED: the pipeline threw while it was loaded, in part\.ts, line 2, column 9: no credentials$/m,
+      /^error IMPORT_FAILED: loading the pipeline failed at part\.ts, line 2, column 9: no credentials$/m,
     hint: /Fix that line/,
   },
   {
     rule: "a file that throws a value that is not an error",
     files: { "pipeline.ts": 'throw "just a text";\n' },
-    error: /^error IMPORT_FAILED: .*in pipeline\.ts: just a text$/m,
+    error: /^error IMPORT_FAILED: .*at pipeline\.ts: just a text$/m,
     hint: /Fix/,
   },
   {

@@ -228,7 +228,7 @@ describe("results", () => {
     expect((await work.run("results", id, "--outcome", "pending")).stdout).toBe("");
     const csv = await work.run("results", id, "--outcome", "failed", "--format", "csv");
     expect(csv.code).toBe(2);
-    expect(csv.stderr).toContain("error USAGE: --outcome and --format csv exclude each other");
+    expect(csv.stderr).toContain("error USAGE: --outcome and --format csv cannot be combined");
   });
 
   test("as CSV has a column for each field of flat objects", async () => {

@@ -157,7 +157,7 @@ describe("undelivered events", () => {
     expect(limited.stderr).toContain("there are more");
   });
 
-  test("retry delivers an event and drops it, or keeps it and says why", async () => {
+  test("retry delivers an event and drops it, or leaves it undelivered and says why", async () => {
     let isDown = true;
     const server = await serve((hit, response) =>
       isDown ? status(404)(hit, response) : ok(hit, response),
@@ -167,7 +167,7 @@ describe("undelivered events", () => {
     const failed = await work.run("topics", "retry", "1");
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(
-      /^error REDELIVERY_FAILED: delivery 1 is kept: .* answered 404 \(HTTP_404\)$/m,
+      /^error REDELIVERY_FAILED: delivery 1 failed again and stays undelivered: .* answered 404 \(HTTP_404\)$/m,
     );
     const [kept] = readLines<LetterLine>(
       (await work.run("topics", "undelivered", "--json")).stdout,

@@ -98,7 +98,7 @@ test("a batch that is submitted during a pause is recorded and shows what it wai
   );
   expect(code).toBe(0);
   expect(stderr).toContain("is paused (its pipeline letters) by ada");
-  expect(stderr).toContain("recorded; a worker slices it when it is its turn");
+  expect(stderr).toContain("recorded; a worker slices it when its turn comes");
 });
 
 test("an invalid pause is refused with exit 2", async () => {
@@ -112,6 +112,6 @@ test("an invalid pause is refused with exit 2", async () => {
   expect(await refused("resume", ended)).toMatch(/^error WRONG_STATE: batch b-\w+ has ended/);
   expect(await refused("pause", "--lane", "leters")).toContain("Did you mean letters?");
   expect(await refused("resume", "--pipeline", "leters")).toContain("Did you mean letters?");
-  expect(await refused("pause")).toContain("which batch, lane or pipeline?");
+  expect(await refused("pause")).toContain("no batch, lane or pipeline was given");
   expect(await refused("pause", "b-zzzzzzzzzzzz")).toMatch(/^error NOT_FOUND: there is no batch/);
 });

@@ -123,7 +123,7 @@ test("--rate spreads the due times", async () => {
   });
   const why = await work.runJson<{ code: string; message: string }>("why", id);
   expect(why.view.code).toBe("back_off");
-  expect(why.view.message).toMatch(/waits for its next try in \d+ min$/);
+  expect(why.view.message).toMatch(/waits for its next attempt in \d+ min$/);
   await work.run("cancel", id, "--yes");
   await stopWorker(worker);
 });

@@ -25,7 +25,7 @@ const prune = async (...args: string[]): Promise<PruneLine> =>
 
 const DAY_MS = 86_400_000;
 
-test("gc keeps young batches: thirty days for redrives, evidence for ever", async () => {
+test("prune keeps redrive data for thirty days, and evidence for ever, by default", async () => {
   await runFailing(work);
   expect(await prune()).toEqual({
     dryRun: false,
@@ -38,7 +38,7 @@ test("gc keeps young batches: thirty days for redrives, evidence for ever", asyn
   });
 });
 
-test("gc prunes scratch data first and keeps the evidence", async () => {
+test("prune deletes scratch data first and keeps the evidence", async () => {
   const id = await runFailing(work);
   expect(await prune("--keep", "0s", "--dry-run")).toMatchObject({ dryRun: true, scratched: 1 });
   expect((await work.runJson("status", id)).view).toMatchObject({ pruned: false });
@@ -60,7 +60,7 @@ test("gc prunes scratch data first and keeps the evidence", async () => {
   expect(await prune("--keep", "0s", "--yes")).toMatchObject({ scratched: 0 });
 });
 
-test("gc prunes whole batches when --keep-evidence allows it", async () => {
+test("prune deletes whole batches when --keep-evidence allows it", async () => {
   await runFailing(work);
   await runFailing(work);
   expect(await prune("--keep", "0s", "--keep-evidence", "0s", "--yes")).toMatchObject({
@@ -69,7 +69,7 @@ test("gc prunes whole batches when --keep-evidence allows it", async () => {
   expect(await runLines(work, "list")).toEqual([]);
 });
 
-test("gc never prunes unfinished batches", async () => {
+test("prune never deletes unfinished batches", async () => {
   work.writePipeline();
   work.writeItems(5);
   const id = await submit(work);
@@ -84,7 +84,7 @@ test("gc never prunes unfinished batches", async () => {
   expect(stderr).toContain("Only ended batches are pruned");
 });
 
-test("gc with a batch prunes this one only", async () => {
+test("prune with a batch deletes data of this batch only", async () => {
   const first = await runFailing(work);
   const second = await runFailing(work);
   const ages = ["--keep", "0s", "--keep-evidence", "0s", "--yes"];
@@ -94,7 +94,7 @@ test("gc with a batch prunes this one only", async () => {
   expect(await prune(second, "--yes")).toMatchObject({ removed: 0, scratched: 0 });
 });
 
-test("gc keeps evidence that a subscriber has not read, and says so", async () => {
+test("prune keeps evidence that a subscriber has not received, and says so", async () => {
   work.writePipeline();
   work.write(
     "sluice.config.ts",
@@ -113,11 +113,11 @@ test("gc keeps evidence that a subscriber has not read, and says so", async () =
     "--yes",
   );
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^owed: 1 batch old enough to go/m);
+  expect(stdout).toMatch(/^kept: 1 batch old enough/m);
   expect(await runLines(work, "list")).toHaveLength(1);
 });
 
-test("the ages of the configuration are the defaults of gc", async () => {
+test("the ages of the configuration are the defaults of prune", async () => {
   await runFailing(work);
   work.write("sluice.config.ts", `export default { keepMs: 3600000, keepEvidenceMs: 7200000 };`);
   expect(await prune()).toMatchObject({ keepMs: 3_600_000, keepEvidenceMs: 7_200_000 });

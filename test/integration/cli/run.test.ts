@@ -221,7 +221,9 @@ test("an error outside of handlers is reported with its stack and exits 1", asyn
   }`);
   const { code, stderr } = await work.runAlone("run", "pipeline.ts", "--input", work.writeItems(1));
   expect(code).toBe(1);
-  expect(stderr).toContain("error CRASHED: outside of any handler: this rejection is not handled");
+  expect(stderr).toContain(
+    "error CRASHED: uncaught error outside of any handler: this rejection is not handled",
+  );
   expect(stderr).toContain("pipeline.ts:");
 });
 
@@ -238,7 +240,7 @@ test("timers of a pipeline do not keep the command alive", async () => {
   expect(code).toBe(0);
 });
 
-test("with --json an error is one JSON object on stdout, too", async () => {
+test("with --json an error is one JSON object on stdout", async () => {
   const { code, view } = await work.runJson<{ error: object }>("run", "nowhere.ts", "--input", "x");
   expect(code).toBe(2);
   expect(view).toEqual({

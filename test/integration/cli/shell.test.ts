@@ -166,7 +166,7 @@ describe("init", () => {
     work.write("mine/items.jsonl", "mine");
     const { code, stderr } = await work.run("init", "mine");
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error FILE_EXISTS: mine\/items\.jsonl exists already$/m);
+    expect(stderr).toMatch(/^error FILE_EXISTS: mine\/items\.jsonl already exists$/m);
     expect(work.read("mine/items.jsonl")).toBe("mine");
     expect(existsSync(work.at("mine/pipeline.ts"))).toBe(false);
   });

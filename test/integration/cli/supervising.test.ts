@@ -84,7 +84,7 @@ test("an item that kills its process on the main thread becomes a dead letter, a
   ]);
   const { stdout: dead } = await work.run("dead", id, "--json");
   expect(readLines(dead)).toMatchObject([{ item: 137, code: "POISON", deaths: 3 }]);
-  const deaths = [...stderr.matchAll(/process \d died of SIGKILL, (\d) deaths? so far/g)];
+  const deaths = [...stderr.matchAll(/process \d was killed by SIGKILL, (\d) deaths? so far/g)];
   expect(deaths.map(([, count]) => count)).toEqual(["1", "2", "3"]);
   expect(stderr).toContain("stopped: 3 deaths of 2 processes");
 });
@@ -104,7 +104,7 @@ test("an item that never returns on the main thread becomes a dead letter, and a
   expect(stderr).toMatch(
     /\[\d\] error: the event loop has been blocked for .*: this process is killed/,
   );
-  expect(stderr).toMatch(/process \d died of SIGKILL/);
+  expect(stderr).toMatch(/process \d was killed by SIGKILL/);
 });
 
 test("a signal is forwarded: running items finish, the supervisor exits 0 and no process is left", async () => {
@@ -213,7 +213,7 @@ test("a process that was told to recycle is restarted and not counted as dead", 
   process.kill(first, "SIGTERM");
   await supervisor.waitFor(/\[1\] SIGTERM: finishing running items/);
   work.write("go", "");
-  await supervisor.waitFor(/process 1 has left; it is started again/);
+  await supervisor.waitFor(/process 1 exited; restarting it/);
   await waitForPids(2);
   supervisor.signal("SIGTERM");
   const { code, stderr } = await supervisor.ended;

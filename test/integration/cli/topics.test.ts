@@ -145,7 +145,7 @@ test("an invalid consume in the configuration is refused with its place", async 
   expect(stderr).toContain("consume.sms in sluice.config.ts must be an object of sinks");
 });
 
-test("gc deletes messages that every group has acknowledged", async () => {
+test("prune deletes messages that every group has acknowledged", async () => {
   writeConfig('{ email: { archive: jsonlSink({ folder: "out" }) } }');
   await run();
   const { view } = await work.runJson<{ messages: number }>("prune", "--keep", "0s", "--yes");

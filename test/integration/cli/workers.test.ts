@@ -123,7 +123,7 @@ test("a file that changes after it was sliced fails the batch with the reason", 
   const watched = await work.runJson("status", id, "--watch");
   expect(watched.code).toBe(1);
   expect(watched.view).toMatchObject({ state: "failed", reason: { code: "SOURCE_CHANGED" } });
-  expect(watched.view.reason?.message).toMatch(/items\.jsonl is not what was sliced/);
+  expect(watched.view.reason?.message).toMatch(/items\.jsonl has changed since it was sliced/);
   const { stdout: shown } = await work.run("status", id);
   expect(shown).toMatch(/^SOURCE_CHANGED: .*items\.jsonl/m);
 });

@@ -8,7 +8,7 @@ import { failed, later, skipped, succeeded } from "../../../src/runtime/pipeline
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
 
-const NO_SQL = "a store in memory has no SQL; the refusal is tested here too";
+const NO_SQL = "a memory store has no SQL; the refusal is tested here too";
 const PUT = "INSERT INTO effect (n) VALUES (?)";
 const AT_ONCE = { attempts: 3, baseMs: 0, capMs: 0 };
 

@@ -86,7 +86,7 @@ describeOnStores("consuming", (test) => {
     expect(heard).toEqual([0, 0, 0, 1]);
   });
 
-  test("a message that is given up is kept as undelivered and can be retried", async ({ rig }) => {
+  test("stores a message that is given up as undelivered, and can retry it", async ({ rig }) => {
     const engine = await rig.start();
     const id = await emit(engine, numbers(3));
     let isDown = true;
@@ -142,7 +142,7 @@ describeOnStores("consuming", (test) => {
     expect(signals).toHaveLength(2);
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
     expect(rig.logs.filter(({ event }) => event === "delivery.handler_failed")).toMatchObject([
-      { message: expect.stringContaining("did not come back within 20 ms") as string },
+      { message: expect.stringContaining("did not return within 20 ms") as string },
     ]);
   });
 

@@ -300,7 +300,9 @@ describeOnStores("evidence", (test) => {
     const pipeline = definePipeline({ name: "plain", process: () => opened.wait });
     const running = await engine.submit(pipeline, numbers(1), { lane: "one" });
     const isTold = (event: string): boolean =>
-      rig.logs.some((entry) => entry.event === event && entry.message.includes("others may use"));
+      rig.logs.some(
+        (entry) => entry.event === event && entry.message.includes("other users can access"),
+      );
     while (!isTold("signing.retry")) await nextTurn();
     opened.give();
     await running.wait();

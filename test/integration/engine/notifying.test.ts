@@ -70,7 +70,7 @@ describeOnStores("webhooks", (test) => {
       });
       expect(() =>
         verifyWebhook({ secret: "another secret of 24 bytes", headers, body, nowMs }),
-      ).toThrow("no signature fits");
+      ).toThrow("no signature matches");
     }
     expect(server.hits.at(-2)?.event).toMatchObject({
       type: "batch.ended",

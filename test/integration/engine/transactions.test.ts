@@ -5,7 +5,7 @@ import { expect, onTestFinished } from "vitest";
 import { definePipeline } from "../../../src/runtime/pipeline/pipeline.ts";
 import { collect, describeOnStores, type EngineRig, numbers } from "./engine-rig.ts";
 
-const NO_SQL = "a store in memory has no SQL, and so no transactions";
+const NO_SQL = "a memory store has no SQL, and so no transactions";
 
 const double = definePipeline({ name: "double", chunkSize: 3, process: (n: number) => 2 * n });
 const count = definePipeline({

@@ -1,4 +1,4 @@
-/** Events that were given up: kept as undelivered, retried, or discarded. */
+/** Events that were given up: stored as undelivered, retried, or discarded. */
 import { expect } from "vitest";
 import { PermanentError } from "../../../src/core/base/errors.ts";
 import type { UndeliveredEvent } from "../../../src/ports/store/delivery-store.ts";
@@ -146,7 +146,7 @@ describeOnStores("undelivered events", (test) => {
     }
   });
 
-  test("a router refuses and keeps an event of a newer version, and the next event arrives", async ({
+  test("a router refuses an event of a newer version, which becomes undelivered, and the next event arrives", async ({
     rig,
   }) => {
     const newer: Store = {
@@ -194,7 +194,7 @@ describeOnStores("undelivered events", (test) => {
 });
 
 describeOnStores("subscribers", (test) => {
-  test("one with a filter gets no other events, and its position moves past them", async ({
+  test("a subscriber with a filter gets no other events, and its position moves past them", async ({
     rig,
   }) => {
     const engine = await rig.start();
@@ -210,7 +210,9 @@ describeOnStores("subscribers", (test) => {
     expect(await rig.store.readPosition("mail")).toBe(newest);
   });
 
-  test("a new one that begins now gets no earlier events and every later one", async ({ rig }) => {
+  test("a new subscriber that begins now gets no earlier events and every later one", async ({
+    rig,
+  }) => {
     const first = await rig.start();
     await runBatch(first);
     const heard: string[] = [];
@@ -235,7 +237,7 @@ describeOnStores("subscribers", (test) => {
     );
   });
 
-  test("one without interest in the last events is up to date", async ({ rig }) => {
+  test("a subscriber that does not want the last events is up to date", async ({ rig }) => {
     const engine = await rig.start();
     const heard: string[] = [];
     engine.subscribe("mail", ({ type }) => void heard.push(type), { events: ["batch.submitted"] });

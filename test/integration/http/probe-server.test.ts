@@ -49,7 +49,7 @@ describe("a probe server", () => {
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     health.leases.enter({ batch: "b-1", step: 0, chunk: 0, fence: 1 });
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ ok: true, leases: 1 });
-    health.noteFatal(new SluiceError("STORE_GONE", "it is gone"));
+    health.noteFatal(new SluiceError("STORE_GONE", "it no longer exists"));
     const red = await fetch(`${url}/health`);
     expect(red.status).toBe(503);
     expect(await red.text()).toContain("STORE_GONE");

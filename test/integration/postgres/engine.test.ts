@@ -109,7 +109,7 @@ test("an invalid address is reported with a hint", async () => {
     "postgres://a:b@c/d?sslmode=require",
   );
   expect(code).not.toBe(0);
-  expect(stderr).toContain('sslmode is "require"');
+  expect(stderr).toContain('sslmode "require" is unknown');
   expect(stderr).not.toContain("a:b");
   const unreachable = await folder.run("list", "--store", "postgres://127.0.0.1:1/none");
   expect(unreachable.code).toBe(1);

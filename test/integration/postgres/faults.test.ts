@@ -55,7 +55,9 @@ test("a worker whose schema is dropped exits 70 with a hint", async () => {
   await raw.query(`DROP SCHEMA ${place.schema} CASCADE`);
   const { code, stderr } = await worker.ended;
   expect(code, stderr).toBe(70);
-  expect(stderr).toMatch(/^error STORE_MISSING: the schema at .* is not there/m);
+  expect(stderr).toMatch(
+    /^error STORE_MISSING: the schema at .* is missing or has another version/m,
+  );
   expect(stderr).toContain("hint: Run `sluice migrate` against it");
 });
 
@@ -141,5 +143,7 @@ test("a run whose schema is dropped reports a fatal error and does not crash", a
   await raw.query(`DROP SCHEMA ${place.schema} CASCADE`);
   const { code, stderr } = await run.ended;
   expect(code, stderr).toBe(70);
-  expect(stderr).toMatch(/^error STORE_MISSING: the schema at .* is not there/m);
+  expect(stderr).toMatch(
+    /^error STORE_MISSING: the schema at .* is missing or has another version/m,
+  );
 });

@@ -87,7 +87,7 @@ test("the doctor reports the pooler and the missing notifications", async () => 
     await (await start(false)).close();
     const { stdout } = await folder.run("doctor", "--store", address);
     expect(stdout).toMatch(
-      /^warn {2}pooler {6}one that gives each transaction another connection$/m,
+      /^warn {2}pooler {6}one in transaction mode: notifications do not arrive$/m,
     );
   } finally {
     folder.remove();

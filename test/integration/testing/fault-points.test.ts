@@ -150,7 +150,7 @@ describe("a reply", () => {
     const said: string[] = [];
     const log = ({ message }: LogEntry): void => void said.push(message);
     const story = await play([loseAnswer("settle", 1)], { engine: { log } });
-    expect(said).toContain("no answer to work came back");
+    expect(said).toContain("the answer to work was lost");
     expect(story).toMatchObject({ state: "succeeded", lives: 1, counts: { succeeded: 4 } });
     expect(story.runs).toMatchObject({ a: 1, b: 1 });
   });

@@ -100,7 +100,7 @@ export function composeReport(
   const open = listOpen(held, now);
   const runs = lease.guarded ? open.filter((index) => held.started.includes(index)) : open;
   for (const [turn, index] of runs.entries()) {
-    sayOf(held, index, drawn.deeds[turn % drawn.deeds.length]!, drawn.keyed, said);
+    makeDescribe(held, index, drawn.deeds[turn % drawn.deeds.length]!, drawn.keyed, said);
   }
   for (const [index, content] of claimed) {
     // A report that omits an item's outcome may still name its content.
@@ -141,7 +141,7 @@ function listOpen({ words, dueAt }: Held, now: number): number[] {
   );
 }
 
-function sayOf(held: Held, index: number, deed: Deed, keyed: boolean, said: Said): void {
+function makeDescribe(held: Held, index: number, deed: Deed, keyed: boolean, said: Said): void {
   const { lease } = held;
   const item = lease.start + index;
   const key = keyed ? `key ${item} 😀` : null;

@@ -70,7 +70,7 @@ const STOP = [
    WHERE state = 'leased' AND worker > 0 AND batch = $1`,
   "UPDATE chunk SET state = 'cancelled', due_at = NULL WHERE due_at IS NOT NULL AND batch = $1",
 ].map(statement);
-const TELL_UNSENT = statement("UPDATE batch SET unsent_after = -1 WHERE num = $1");
+const START_UNSENT = statement("UPDATE batch SET unsent_after = -1 WHERE num = $1");
 
 export class BatchLifecycle {
   readonly #parts: LifeParts;
@@ -257,7 +257,7 @@ export class BatchLifecycle {
     materialise(tx, num);
     for (const stop of STOP) tx.send(stop, num);
     const { unsentTopic = null } = readSettings(batch).steps[step] as StepSettings;
-    if (unsentTopic !== null) tx.send(TELL_UNSENT, num);
+    if (unsentTopic !== null) tx.send(START_UNSENT, num);
     await this.#end(tx, await this.#parts.records.get(tx, num), event, reason);
   }
 

@@ -127,7 +127,7 @@ export class OperatorActs {
         data: { scope, mode, ...describeAct(request) },
       });
     }
-    tx.tell();
+    tx.notify();
     return true;
   }
 
@@ -154,7 +154,7 @@ export class OperatorActs {
     }
     // Lanes without a batch that can run may have one now.
     for (const lane of lanes) await lifecycle.startNextInLane(tx, lane);
-    tx.tell();
+    tx.notify();
     return true;
   }
 
@@ -188,7 +188,7 @@ export class OperatorActs {
     });
     const whyNot = refuseRedrive(batch, request);
     if (whyNot !== null) return refused(whyNot);
-    const { matching, busy, redriven, firstStep, lastStep } = await this.#survey(
+    const { matching, busy, redriven, firstStep, lastStep } = await this.#countRedrivable(
       tx,
       batch,
       request,
@@ -217,7 +217,7 @@ export class OperatorActs {
     return { ...done, batch: toSnapshot(await records.get(tx, num)) };
   }
 
-  async #survey(
+  async #countRedrivable(
     tx: Transaction,
     batch: BatchRow,
     { filter, ceiling }: RedriveRequest,

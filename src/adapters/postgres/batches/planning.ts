@@ -216,7 +216,7 @@ export class Planning {
     const { chunks, cursor, part: name, step } = part;
     tx.send(GROW_STEP, num, step, chunks.length, items, cursor, name);
     tx.send(TOUCH, num, Math.floor(tx.now));
-    if (batch.state === "running") tx.tell();
+    if (batch.state === "running") tx.notify();
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 

@@ -134,7 +134,7 @@ export class Steps {
     ]);
     if (!adjusted.some(({ running }) => running === 1)) return;
     if (kept === undefined) throw new LockTaken(`the share of batch number ${num}`);
-    tx.tell();
+    tx.notify();
   }
 
   /** No chunk of the batch may be leased any more. */
@@ -145,7 +145,7 @@ export class Steps {
   /** Computes again when the step has something to lease. */
   async offerAgain(tx: Transaction, num: number, step: number): Promise<void> {
     tx.send(OFFER, num, step);
-    tx.tell();
+    tx.notify();
   }
 
   async passCanary(tx: Transaction, num: number, step: number): Promise<void> {

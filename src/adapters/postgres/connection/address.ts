@@ -33,12 +33,15 @@ export function readAddress(text: string, env: NodeJS.ProcessEnv = process.env):
   const get = (name: string): string | undefined => url.searchParams.get(name) ?? undefined;
   for (const name of url.searchParams.keys()) {
     if (!PARAMETERS.includes(name)) {
-      throw refuse(`the parameter ${name} is not known`, `There are ${PARAMETERS.join(", ")}.`);
+      throw refuse(
+        `the parameter ${name} is unknown`,
+        `The parameters are ${PARAMETERS.join(", ")}.`,
+      );
     }
   }
   const schema = get("schema") ?? DEFAULT_SCHEMA;
   if (!SCHEMA.test(schema)) {
-    throw refuse(`the schema ${JSON.stringify(schema)} has no plain name`, "Use a-z, 0-9 and _.");
+    throw refuse(`the schema name ${JSON.stringify(schema)} is not valid`, "Use a-z, 0-9 and _.");
   }
   const host = get("host") ?? decodeURIComponent(url.hostname);
   const [user, password, database] = [url.username, url.password, url.pathname.slice(1)];
@@ -60,11 +63,7 @@ function parse(text: string): URL {
   try {
     return new URL(text);
   } catch (error) {
-    throw refuse(
-      "it is not an address",
-      "It is written postgres://user:password@host:port/database.",
-      error,
-    );
+    throw refuse("it is not a URL", "Write postgres://user:password@host:port/database.", error);
   }
 }
 
@@ -95,8 +94,8 @@ function readSsl(
       return { rejectUnauthorized: true, ...(authority ? { ca: readAuthority(authority) } : {}) };
     default:
       throw refuse(
-        `sslmode is ${JSON.stringify(chosen)}`,
-        `It is one of ${SSL_MODES.join(", ")}; without it a server elsewhere must prove who it is.`,
+        `sslmode ${JSON.stringify(chosen)} is unknown`,
+        `Use one of ${SSL_MODES.join(", ")}. The default is verify-full for a server on another host.`,
       );
   }
 }
@@ -110,7 +109,7 @@ function readAuthority(path: string): string {
 }
 
 function refuse(what: string, hint: string, cause?: unknown): SluiceError {
-  return new SluiceError("BAD_OPTION", `the store's address is not understood: ${what}`, {
+  return new SluiceError("BAD_OPTION", `the store's address is not valid: ${what}`, {
     field: "store",
     hint,
     cause,

@@ -157,7 +157,7 @@ export class Connection {
       try {
         return await this.#writeOnce(change);
       } catch (error) {
-        if (named && this.#goesNameless(error)) continue;
+        if (named && this.#stopsUsingNames(error)) continue;
         if (!isContention(error) || clock.monotonicMs() >= giveUpAt) throw this.#translate(error);
       }
       await sleep(clock, RETRY_MIN_MS + waitMs * random.next());
@@ -183,7 +183,7 @@ export class Connection {
     // By now it holds no connection: many changes whose connections broke at once would wait for
     // each other.
     if (attempt.doubt !== null && !(await this.#wasCommitted(attempt.begun))) throw attempt.doubt;
-    if (attempt.tells) for (const listener of this.#onCommit) listener();
+    if (attempt.notifies) for (const listener of this.#onCommit) listener();
     return attempt.result;
   }
 
@@ -207,14 +207,14 @@ export class Connection {
     const { clock } = this.#options;
     const giveUpAt = clock.monotonicMs() + FATE_MS;
     for (;;) {
-      const fate = await this.#askFate(begun).catch(() => "ask_again");
+      const fate = await this.#queryFate(begun).catch(() => "ask_again");
       if (fate === "committed") return true;
       if (fate === "not_committed") return false;
       if (fate === "unknowable" || clock.monotonicMs() >= giveUpAt) {
         throw new SluiceError(
           "STORE_UNREACHABLE",
-          `the server ${this.name} broke off in the middle of a commit and cannot be asked whether it took place`,
-          { hint: "Check before you repeat it: it may have been done.", retryable: true },
+          `the connection to ${this.name} broke during a commit, and the server cannot tell whether it was committed`,
+          { hint: "Check before you retry: it may have been committed.", retryable: true },
         );
       }
       await sleep(clock, FATE_EVERY_MS);
@@ -222,7 +222,7 @@ export class Connection {
   }
 
   /** On a separate connection: those of the pool may all be waiting for something. */
-  async #askFate(begun: Begun): Promise<Fate> {
+  async #queryFate(begun: Begun): Promise<Fate> {
     const { id } = begun;
     invariant(id !== null, "a transaction that writes has a number");
     const client = createClient(this.#options.address, { query_timeout: CONNECT_MS });
@@ -235,7 +235,7 @@ export class Connection {
   }
 
   /** True when that is why it failed, and a retry without names will work. */
-  #goesNameless(error: unknown): boolean {
+  #stopsUsingNames(error: unknown): boolean {
     this.#isNameless ||= isPoolersFault(error);
     return isPoolersFault(error);
   }
@@ -246,7 +246,7 @@ export class Connection {
     try {
       return await this.#readOnce(look);
     } catch (error) {
-      if (named && this.#goesNameless(error)) return this.read(look);
+      if (named && this.#stopsUsingNames(error)) return this.read(look);
       throw this.#translate(error);
     }
   }
@@ -298,7 +298,7 @@ export class Connection {
   async #connect(): Promise<pg.PoolClient> {
     if (this.#closed) {
       throw new SluiceError("STOPPED", `the connection to ${this.name} has been closed`, {
-        hint: "Do this before the engine closes.",
+        hint: "Do this before you close the engine.",
       });
     }
     try {
@@ -331,7 +331,7 @@ export class Connection {
 interface Attempt<T> {
   readonly result: T;
   readonly begun: Begun;
-  readonly tells: boolean;
+  readonly notifies: boolean;
   readonly doubt: Error | null;
 }
 
@@ -355,7 +355,8 @@ async function settle<T>(
     if (!isBroken(error)) throw error;
     doubt = error as Error;
   }
-  return { result, begun: { id: transaction.id, life: null }, tells: transaction.tells, doubt };
+  const { id, notifies } = transaction;
+  return { result, begun: { id, life: null }, notifies, doubt };
 }
 
 function withoutNames(line: Line): Line {

@@ -117,52 +117,55 @@ function isDriverFault(message: string): boolean {
   );
 }
 
-/** Only the message tells. A server without a certificate will not get one by itself either. */
+/**
+ * Only the message distinguishes these errors. Retrying does not help: a server without a
+ * certificate does not get one.
+ */
 function isUntrusted(message: string): boolean {
   return /certificate|self[- ]signed|does not support SSL/i.test(message);
 }
 
-type Say = (code: string, message: string, hint: string, retryable?: boolean) => SluiceError;
+type MakeError = (code: string, message: string, hint: string, retryable?: boolean) => SluiceError;
 
 /** What a server refuses with its own SQLSTATE; null for other errors. */
 function translateRefusal(
   code: string,
-  say: Say,
+  makeError: MakeError,
   name: string,
   detail: string,
 ): SluiceError | null {
   switch (code) {
     case SQLSTATE.readOnly:
-      return say(
+      return makeError(
         "STORE_READ_ONLY",
-        `the server ${name} is read-only, as a standby is`,
-        "Point the store at the primary. After a failover that comes by itself once its name leads there.",
+        `the server ${name} is read-only; it may be a standby`,
+        "Point the store at the primary. After a failover workers continue as soon as the server's name resolves to the new primary.",
         true,
       );
     case SQLSTATE.diskFull:
-      return say(
+      return makeError(
         "STORE_FULL",
         `the disk of the server ${name} is full`,
-        "Free some space on the server: what was under way goes on then.",
+        "Free some space on the server; running work then continues.",
         true,
       );
     case SQLSTATE.noSuchDatabase:
-      return say(
+      return makeError(
         "STORE_UNREACHABLE",
         `there is no such database at ${name}`,
         "Create it (CREATE DATABASE), or correct the name at the end of the store's address.",
       );
     case SQLSTATE.privilege:
-      return say(
+      return makeError(
         "STORE_FORBIDDEN",
-        `the server ${name} refuses: ${detail}`,
+        `the server ${name} denies permission: ${detail}`,
         "Give the role the rights that docs/operating/postgres.md lists, or run `sluice migrate` as a role that has them.",
       );
     case SQLSTATE.undefinedTable:
     case SQLSTATE.undefinedColumn:
-      return say(
+      return makeError(
         "STORE_MISSING",
-        `the schema at ${name} is not there, or not this version's: ${detail}`,
+        `the schema at ${name} is missing or has another version: ${detail}`,
         "Run `sluice migrate` against it, or correct the schema in the store's address.",
       );
     default:
@@ -175,40 +178,40 @@ function translateRefusal(
  * through.
  */
 export function translateError(error: unknown, name: string): unknown {
-  const say: Say = (code, message, hint, retryable = false) =>
+  const makeError: MakeError = (code, message, hint, retryable = false) =>
     new SluiceError(code, message, { hint, retryable, cause: error });
   const code = readCode(error);
   const detail = error instanceof Error ? error.message : String(error);
   if (error instanceof SluiceError) return error;
   if (isContention(error)) {
-    return say(
+    return makeError(
       "STORE_BUSY",
-      `the database ${name} had too many transactions on the same rows: ${detail}`,
+      `too many transactions conflicted in the database ${name}: ${detail}`,
       "Try again. Nothing was lost.",
       true,
     );
   }
-  const refused = translateRefusal(code, say, name, detail);
+  const refused = translateRefusal(code, makeError, name, detail);
   if (refused !== null) return refused;
   if (code.startsWith(SQLSTATE.invalidPassword)) {
-    return say(
+    return makeError(
       "STORE_FORBIDDEN",
-      `the server ${name} refuses this user: ${detail}`,
+      `the server ${name} rejects this user: ${detail}`,
       "Correct the user and the password in the store's address, or PGPASSWORD, or ~/.pgpass.",
     );
   }
   if (isUntrusted(detail) || (!isBroken(error) && /SSL/i.test(detail))) {
-    return say(
+    return makeError(
       "STORE_UNTRUSTED",
-      `the server ${name} could not prove its identity: ${detail}`,
-      "Name the certificate of its authority with sslrootcert=<file> in the store's address; sslmode=no-verify or sslmode=disable only on a network that you trust.",
+      `the TLS certificate of the server ${name} could not be verified: ${detail}`,
+      "Give the certificate of its authority (CA) with sslrootcert=<file> in the store's address. Use sslmode=no-verify or sslmode=disable only on a network that you trust.",
     );
   }
   if (isBroken(error) || code.startsWith(SQLSTATE.insufficientResources)) {
-    return say(
+    return makeError(
       "STORE_UNREACHABLE",
       `the server ${name} cannot be reached: ${detail}`,
-      "Check that it runs, its address and port, and its max_connections. Workers go on by themselves once it is back.",
+      "Check that it runs, its address and port, and its max_connections. Workers reconnect when it is back.",
       true,
     );
   }

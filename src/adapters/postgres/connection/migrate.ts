@@ -27,7 +27,7 @@ export async function readVersion(connection: Connection): Promise<number> {
 export async function refuseMissing(connection: Connection): Promise<void> {
   if ((await readVersion(connection)) > 0) return;
   throw new SluiceError("STORE_MISSING", `there is no store ${connection.name}`, {
-    hint: "The first `sluice run` or `sluice migrate` makes it. Is it in another schema? Then say so in the store's address.",
+    hint: "`sluice run` or `sluice migrate` creates it. If it is in another schema, add ?schema=<name> to the store's address.",
   });
 }
 
@@ -72,9 +72,13 @@ export function interpretVersion(
   // An empty schema may have a comment by its owner.
   if (Number.isInteger(version)) return version;
   if (row.tables === 0) return 0;
-  throw new SluiceError("STORE_FOREIGN", `the schema ${schema} of ${name} is another program's`, {
-    hint: "Choose another one with ?schema=<name> in the store's address.",
-  });
+  throw new SluiceError(
+    "STORE_FOREIGN",
+    `the schema ${schema} of ${name} belongs to another program`,
+    {
+      hint: "Choose another one with ?schema=<name> in the store's address.",
+    },
+  );
 }
 
 /** True when there is nothing to do. */

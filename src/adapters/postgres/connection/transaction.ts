@@ -44,7 +44,7 @@ export class Transaction {
   readonly #isTimeStill: boolean;
   #instant: (Instant & { readonly id: string | null }) | null = null;
   #fault: unknown = null;
-  #tells = false;
+  #notifies = false;
 
   constructor(
     line: Line,
@@ -173,12 +173,12 @@ export class Transaction {
   }
 
   /** Notifies others after the commit: there is something new to do or to see. */
-  tell(): void {
-    this.#tells = true;
+  notify(): void {
+    this.#notifies = true;
   }
 
-  get tells(): boolean {
-    return this.#tells;
+  get notifies(): boolean {
+    return this.#notifies;
   }
 
   /** Called only by the code that opened it. */

@@ -12,17 +12,17 @@ import type { Random } from "../../../ports/random.ts";
 import type { Connection } from "./connection.ts";
 
 /** Shortest time between two notifications of one process. */
-const TELL_EVERY_MS = 20;
+const NOTIFY_EVERY_MS = 20;
 /** After a failed LISTEN, the delay before the next attempt. */
-const AGAIN_MS = 1_000;
+const LISTEN_RETRY_MS = 1_000;
 /** A notification that only tests whether notifications arrive. */
 const ECHO = "echo";
 /** If its own notification has not arrived by then, none will: it polls at this interval. */
-const DEAF_LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 /**
  * Time limit for the last notification when closing: a server that is gone must not delay the end.
  */
-const LAST_WORD_MS = 1_000;
+const LAST_NOTIFICATION_MS = 1_000;
 
 /** The channel for the commits of a store. */
 export function nameChannel(schema: string): string {
@@ -37,9 +37,9 @@ export class ChangeWatch {
   readonly #name: string;
   readonly #stopListening: () => void;
   #listener: Client | null = null;
-  #cancelTelling: (() => void) | null = null;
+  #cancelNotification: (() => void) | null = null;
   #cancelRetry: (() => void) | null = null;
-  #cancelDeafLook: (() => void) | null = null;
+  #cancelPoll: (() => void) | null = null;
   #isStopped = false;
 
   constructor(connection: Connection, clock: Clock, random: Random) {
@@ -47,8 +47,8 @@ export class ChangeWatch {
     this.#connection = connection;
     this.#clock = clock;
     this.#stopListening = connection.onCommit(() => {
-      this.#tell();
-      this.#tellOthers();
+      this.#notifyWatchers();
+      this.#notifyOthers();
     });
   }
 
@@ -63,7 +63,7 @@ export class ChangeWatch {
     if (this.#listener === null) this.#listen(false);
     return () => {
       this.#watchers.delete(watcher);
-      if (this.#watchers.size === 0) this.#hangUp();
+      if (this.#watchers.size === 0) this.#stopListener();
     };
   }
 
@@ -72,30 +72,30 @@ export class ChangeWatch {
     this.#isStopped = true;
     this.#watchers.clear();
     this.#stopListening();
-    this.#hangUp();
-    if (this.#cancelTelling === null) return;
-    this.#cancelTelling();
-    this.#cancelTelling = null;
-    const said = new AbortController();
-    void this.#say(this.#name).then(() => said.abort());
-    await sleep(this.#clock, LAST_WORD_MS, said.signal);
+    this.#stopListener();
+    if (this.#cancelNotification === null) return;
+    this.#cancelNotification();
+    this.#cancelNotification = null;
+    const sent = new AbortController();
+    void this.#send(this.#name).then(() => sent.abort());
+    await sleep(this.#clock, LAST_NOTIFICATION_MS, sent.signal);
   }
 
-  #tell(): void {
+  #notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
   }
 
-  #tellOthers(): void {
-    if (this.#cancelTelling !== null || this.#isStopped) return;
-    this.#cancelTelling = this.#clock.after(TELL_EVERY_MS, () => {
-      this.#cancelTelling = null;
-      void this.#say(this.#name);
+  #notifyOthers(): void {
+    if (this.#cancelNotification !== null || this.#isStopped) return;
+    this.#cancelNotification = this.#clock.after(NOTIFY_EVERY_MS, () => {
+      this.#cancelNotification = null;
+      void this.#send(this.#name);
     });
   }
 
   /** It is only a hint: a process that misses it polls later. */
-  async #say(word: string): Promise<void> {
-    await this.#connection.ask("SELECT pg_notify($1, $2)", [this.#channel, word]).catch(ignore);
+  async #send(payload: string): Promise<void> {
+    await this.#connection.ask("SELECT pg_notify($1, $2)", [this.#channel, payload]).catch(ignore);
   }
 
   /** `again`: changes during the time without LISTEN may have been missed. */
@@ -107,12 +107,12 @@ export class ChangeWatch {
       this.#listener = null;
       void client.end().catch(ignore);
       if (this.#isStopped || this.#watchers.size === 0) return;
-      this.#cancelRetry = this.#clock.after(AGAIN_MS, () => this.#listen(true));
-      this.#lookUnlessHeard();
+      this.#cancelRetry = this.#clock.after(LISTEN_RETRY_MS, () => this.#listen(true));
+      this.#pollUntilNotified();
     };
     client.on("notification", ({ payload }) => {
-      this.#stopLooking();
-      if (payload !== this.#name && payload !== ECHO) this.#tell();
+      this.#stopPolling();
+      if (payload !== this.#name && payload !== ECHO) this.#notifyWatchers();
     });
     client.on("error", onLost);
     client.on("end", onLost);
@@ -121,32 +121,32 @@ export class ChangeWatch {
       .then(() => client.query(`LISTEN ${client.escapeIdentifier(this.#channel)}`))
       .then(() => {
         if (this.#listener !== client) return;
-        if (again) this.#tell();
-        this.#lookUnlessHeard();
-        void this.#say(ECHO);
+        if (again) this.#notifyWatchers();
+        this.#pollUntilNotified();
+        void this.#send(ECHO);
       })
       .catch(onLost);
   }
 
   /** Polls at intervals until a notification of any process arrives. */
-  #lookUnlessHeard(): void {
+  #pollUntilNotified(): void {
     // A scheduled poll stays: a process without LISTEN tries it again and again.
-    if (this.#cancelDeafLook !== null) return;
-    this.#cancelDeafLook = this.#clock.after(DEAF_LOOK_MS, () => {
-      this.#cancelDeafLook = null;
-      this.#lookUnlessHeard();
-      this.#tell();
+    if (this.#cancelPoll !== null) return;
+    this.#cancelPoll = this.#clock.after(POLL_MS, () => {
+      this.#cancelPoll = null;
+      this.#pollUntilNotified();
+      this.#notifyWatchers();
     });
   }
 
-  #stopLooking(): void {
-    this.#cancelDeafLook?.();
-    this.#cancelDeafLook = null;
+  #stopPolling(): void {
+    this.#cancelPoll?.();
+    this.#cancelPoll = null;
   }
 
-  #hangUp(): void {
+  #stopListener(): void {
     this.#cancelRetry?.();
-    this.#stopLooking();
+    this.#stopPolling();
     const client = this.#listener;
     this.#listener = null;
     void client?.end().catch(ignore);

@@ -58,6 +58,6 @@ export class TaskClaims {
   async unclaim(tx: Transaction, task: string, worker: number): Promise<void> {
     tx.send(DELETE, task, worker);
     // Another process may be waiting for it.
-    tx.tell();
+    tx.notify();
   }
 }

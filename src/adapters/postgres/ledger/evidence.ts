@@ -79,7 +79,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     const { size, body, signature, tree } = signedHead;
     tx.send(INSERT_HEAD, num, size, body, signature, tree);
     if (isHeard) topics.add(tx, [describeSignedHead(id, signedHead)]);
-    tx.tell();
+    tx.notify();
     return true;
   };
   const erase = async (
@@ -93,7 +93,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     if (count === 0) return 0;
     const data = { records: count, ...describeAct(act) };
     await records.record(tx, num, { type: "details.erased", data });
-    tx.tell();
+    tx.notify();
     return count;
   };
   return {

@@ -65,7 +65,7 @@ export class RecordLog {
     for (const { seq, type, body, hash } of await this.chain(tx, num, records)) {
       tx.send(INSERT_RECORD, num, seq, type, body, hash);
     }
-    tx.tell();
+    tx.notify();
   }
 
   /** Adds links to the batch's chain; the caller stores them. */

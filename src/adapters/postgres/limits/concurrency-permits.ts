@@ -359,7 +359,7 @@ export class PermitBook {
     // Another worker may be waiting for a slot.
     const isLower = ({ scope, slots }: PermitRow): boolean =>
       slots < (this.#readBefore(scope) ?? 0);
-    if (drop.length > 0 || put.some(isLower)) tx.tell();
+    if (drop.length > 0 || put.some(isLower)) tx.notify();
     if (drop.length > 0) tx.send(DROP, this.#worker, drop);
     if (put.length === 0) return;
     tx.send(

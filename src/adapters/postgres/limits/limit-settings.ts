@@ -52,7 +52,7 @@ export class LimitSettings {
     if (request.kind === "cap" && value === null) {
       await this.#permits.forget(tx, nameCapScope(request.scope, name), true);
     }
-    tx.tell();
+    tx.notify();
     return true;
   }
 

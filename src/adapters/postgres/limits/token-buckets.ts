@@ -143,28 +143,28 @@ export class TokenBuckets {
     ]);
     // A sweep removed one between the two statements.
     if (rows.length < distinct.length) throw new LockTaken("bucket");
-    return toBook(rows, new Set(inserted.map(nameBucket)));
+    return toLockedBuckets(rows, new Set(inserted.map(nameBucket)));
   }
 
   async #read(tx: Transaction, refs: readonly BucketRef[]): Promise<Book> {
     if (refs.length === 0) return new Map();
-    return toBook(await tx.all<KnownRow>(SELECT, ...listNames(refs)));
+    return toLockedBuckets(await tx.all<KnownRow>(SELECT, ...listNames(refs)));
   }
 
   /** One bucket, and the time of the store. */
   async #lockOne(
     tx: Transaction,
     ref: BucketRef,
-  ): Promise<{ readonly book: Book; readonly entry: Entry; readonly now: number }> {
-    const [book, { now }] = await Promise.all([this.#lock(tx, [ref]), tx.readNow()]);
-    return { book, entry: book.get(nameBucket(ref)) as Entry, now };
+  ): Promise<{ readonly locked: Book; readonly entry: Entry; readonly now: number }> {
+    const [locked, { now }] = await Promise.all([this.#lock(tx, [ref]), tx.readNow()]);
+    return { locked, entry: locked.get(nameBucket(ref)) as Entry, now };
   }
 
   async close(tx: Transaction, ref: BucketRef, forMs: number): Promise<void> {
-    const { book, entry, now } = await this.#lockOne(tx, ref);
+    const { locked, entry, now } = await this.#lockOne(tx, ref);
     const until = Math.max(entry.state.closedUntil, now + forMs);
     change(entry, { ...entry.state, closedUntil: until }, Math.max(entry.idleAt, until));
-    save(tx, book);
+    save(tx, locked);
   }
 
   async noteOutage(
@@ -174,13 +174,13 @@ export class TokenBuckets {
     step: number,
     forMs: number,
   ): Promise<number> {
-    const [{ book, entry, now }, row] = await Promise.all([
+    const [{ locked, entry, now }, row] = await Promise.all([
       this.#lockOne(tx, namePaceBucket(batch, step)),
       tx.get<{ readonly ended: number }>(COUNT_ENDED, num, step),
     ]);
     const state = countOutage(entry.state, row?.ended ?? 0, forMs, now);
     change(entry, state, Math.max(entry.idleAt, findClosingEnd(state)));
-    save(tx, book);
+    save(tx, locked);
     return state.outages;
   }
 
@@ -189,12 +189,12 @@ export class TokenBuckets {
       tx.all<KnownRow>(LOCK, ...listNames([ref])),
       tx.readNow(),
     ]);
-    const book = toBook(rows);
-    const entry = book.get(nameBucket(ref));
+    const locked = toLockedBuckets(rows);
+    const entry = locked.get(nameBucket(ref));
     if (entry === undefined || entry.state.closedUntil <= now) return false;
     change(entry, { ...entry.state, closedUntil: 0 }, entry.idleAt);
-    save(tx, book);
-    tx.tell();
+    save(tx, locked);
+    tx.notify();
     return true;
   }
 
@@ -249,7 +249,10 @@ function createEntry({ bucket, key }: BucketRef, isNew: boolean): Entry {
   return { ref: { bucket, key }, isNew, state: NEW_BUCKET, idleAt: 0, isChanged: false };
 }
 
-function toBook(rows: readonly KnownRow[], inserted: ReadonlySet<string> = new Set()): Book {
+function toLockedBuckets(
+  rows: readonly KnownRow[],
+  inserted: ReadonlySet<string> = new Set(),
+): Book {
   return new Map(
     rows.map((row) => {
       const name = nameBucket(row);
@@ -270,8 +273,8 @@ function change(entry: Entry, state: BucketState, idleAt: number): void {
 }
 
 /** Writes the changes; deletes rows that were inserted only to be locked. */
-function save(tx: Transaction, book: Book): void {
-  const entries = [...book.values()];
+function save(tx: Transaction, locked: Book): void {
+  const entries = [...locked.values()];
   const changed = entries.filter(({ isChanged }) => isChanged);
   if (changed.length > 0) {
     tx.send(

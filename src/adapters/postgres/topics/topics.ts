@@ -140,14 +140,14 @@ export class Topics {
   }
 
   /** Continues the `unsent` messages of batches that ended early, in one transaction each. */
-  async tellUnsent(connection: Connection): Promise<void> {
+  async writeUnsent(connection: Connection): Promise<void> {
     const rows = await connection.read((tx) =>
       tx.all<StoppedRow>(SELECT_STOPPED, UNSENT_BATCHES_MAX),
     );
-    for (const { num } of rows) await connection.write((tx) => this.#tellOf(tx, num));
+    for (const { num } of rows) await connection.write((tx) => this.#writeUnsentOf(tx, num));
   }
 
-  async #tellOf(tx: Transaction, num: number): Promise<void> {
+  async #writeUnsentOf(tx: Transaction, num: number): Promise<void> {
     if (!(await lockBatch(tx, num))) return;
     const [row, facts] = await Promise.all([
       tx.get<StoppedRow>(FIND_STOPPED, num),
@@ -306,7 +306,7 @@ function insert(tx: Transaction, messages: readonly NewMessage[]): void {
       tx.wallMs,
     );
   }
-  tx.tell();
+  tx.notify();
 }
 
 /** Into parts that a statement can hold, however much the items of a commit emitted. */

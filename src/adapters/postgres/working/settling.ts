@@ -211,7 +211,7 @@ export class Settling {
         tried: countTried(effect, report),
       });
       writes.apply(chunk, effect, changes, account);
-      if (effect.end === "yielded") tx.tell();
+      if (effect.end === "yielded") tx.notify();
       done.push({ row, report, effect });
       return effect.end;
     });

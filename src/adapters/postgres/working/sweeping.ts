@@ -144,7 +144,7 @@ export class Sweeping {
       Promise.all([this.#hasWork(tx, policy), buckets.hasIdle(tx), topics.hasUnsent(tx)]),
     );
     if (hasIdle) await connection.write((tx) => buckets.forgetIdle(tx));
-    if (hasUnsent) await topics.tellUnsent(connection);
+    if (hasUnsent) await topics.writeUnsent(connection);
     if (!hasWork) return { lostLeases: 0, tended: 0, ended: [] };
     const lost = await this.#sweepLeases(policy);
     const expired = await this.#expire();
@@ -164,7 +164,7 @@ export class Sweeping {
     await tx.begin();
     const now = Math.floor(tx.now);
     const found = await Promise.all([
-      tx.all(SELECT_LOST, computeLostBy(tx, policy), [], 1),
+      tx.all(SELECT_LOST, computeLostBefore(tx, policy), [], 1),
       tx.all(SELECT_EXPIRED, tx.wallMs, 1),
       tx.all(SELECT_WATCHED, now, 1),
       this.#tending.listStale(tx, policy, 1),
@@ -194,7 +194,7 @@ export class Sweeping {
     const { connection, workers, permits } = this.#parts;
     const { gone, lost, hasExpired } = await connection.read(async (tx) => {
       const holders = await workers.listGoneHolders(tx);
-      const rows = tx.all<LostRow>(SELECT_LOST, computeLostBy(tx, policy), holders, CHUNKS_MAX);
+      const rows = tx.all<LostRow>(SELECT_LOST, computeLostBefore(tx, policy), holders, CHUNKS_MAX);
       return { gone: holders, hasExpired: await permits.hasExpired(tx), lost: await rows };
     });
     if (gone.length > 0 || hasExpired) {
@@ -212,7 +212,7 @@ export class Sweeping {
     const { chunks, ledger } = this.#parts;
     if (!(await lockBatch(tx, num))) return NOTHING;
     const now = Math.floor(tx.now);
-    const by = computeLostBy(tx, policy);
+    const by = computeLostBefore(tx, policy);
     materialiseLost(tx, num, by, gone);
     const rows = await tx.all<LeftRow>(SELECT_LOST_OF, by, gone, num, chunksMax);
     if (rows.length === 0) return NOTHING;
@@ -231,7 +231,7 @@ export class Sweeping {
     }
     await writes.send(tx);
     await links.send(tx);
-    tx.tell();
+    tx.notify();
     return { count: rows.length, ended: await this.#advanceBatch(tx, changes) };
   }
 
@@ -301,7 +301,7 @@ export class Sweeping {
     if (!isStall) return NOTHING;
     if (isOver) return { count: 1, ended: await this.#giveUp(tx, batch, step, nextAt) };
     await steps.offerAgain(tx, batch, step);
-    tx.tell();
+    tx.notify();
     return { count: 1, ended: [] };
   }
 
@@ -360,7 +360,7 @@ export class Sweeping {
 }
 
 /** Leases that expired by then are lost. */
-function computeLostBy(tx: Transaction, { graceMs = 0 }: SweepPolicy): number {
+function computeLostBefore(tx: Transaction, { graceMs = 0 }: SweepPolicy): number {
   return Math.max(0, Math.floor(tx.now - graceMs));
 }
 

@@ -173,7 +173,7 @@ export class OperatorActs {
     });
     const whyNot = refuseRedrive(batch, request);
     if (whyNot !== null) return refused(whyNot);
-    const { matching, busy, redriven, firstStep, lastStep } = this.#survey(batch, request);
+    const { matching, busy, redriven, firstStep, lastStep } = this.#countRedrivable(batch, request);
     const ended = isEnded(batch.state);
     const revived = ended ? countAll(batch).cancelled : 0;
     if (matching + revived === 0) return refused("no_dead_letters");
@@ -198,7 +198,7 @@ export class OperatorActs {
     return { ...done, batch: toSnapshot(records.get(num)) };
   }
 
-  #survey(batch: BatchRow, { filter, ceiling }: RedriveRequest): Survey {
+  #countRedrivable(batch: BatchRow, { filter, ceiling }: RedriveRequest): Survey {
     let matching = 0;
     let busy = 0;
     let redriven = 0;

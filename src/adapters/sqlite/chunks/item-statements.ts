@@ -29,7 +29,7 @@ const MESSAGE_CHARS_MAX = 2_000;
 /** SQLITE_ERROR, TOOBIG, CONSTRAINT, MISMATCH and RANGE: a retry would fail again. */
 const PERMANENT: readonly number[] = [1, 18, 19, 20, 25];
 /** What may follow a statement. */
-const NOTHING_BEHIND = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
+const EMPTY_REST = /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u;
 
 /** What earlier attempts at a commit have shown. */
 export class SavepointMode {
@@ -123,9 +123,7 @@ export class ItemStatements {
       statement.run(...values.map(toBound));
     } catch (error) {
       if (!isValuesFault(error)) throw error;
-      throw new BadStatement(
-        `${values.length} values were given, and the statement has fewer ? for them`,
-      );
+      throw new BadStatement(`the statement has fewer ? than its ${values.length} values`);
     }
   }
 
@@ -135,8 +133,8 @@ export class ItemStatements {
     if (known !== undefined) return known;
     const statement = this.#connection.prepare(sql);
     // Of several statements the driver takes the first, and silently ignores the others.
-    if (!NOTHING_BEHIND.test(sql.slice(statement.sourceSQL.length))) {
-      throw new BadStatement("there is more than one statement in it; queue each by itself");
+    if (!EMPTY_REST.test(sql.slice(statement.sourceSQL.length))) {
+      throw new BadStatement("it contains more than one statement; queue each one separately");
     }
     refuseMissing(statement, values);
     const [oldest] = this.#prepared.keys();
@@ -162,7 +160,7 @@ function refuseMissing(statement: StatementSync, values: number): void {
     if (isValuesFault(error)) return;
     throw error;
   }
-  throw new BadStatement(`${values} values were given, and the statement has more ? than that`);
+  throw new BadStatement(`the statement has more ? than its ${values} values`);
 }
 
 function toBound(value: SqlValue): string | number | null | Uint8Array {

@@ -74,7 +74,7 @@ export class Connection {
    * is ours.
    */
   async configure(synchronous: SynchronousMode): Promise<void> {
-    await this.#persevere(() => {
+    await this.#retryWhileLocked(() => {
       this.#db.exec("PRAGMA journal_mode = WAL");
       this.#db.exec(`PRAGMA synchronous = ${synchronous.toUpperCase()}`);
       this.#db.exec("PRAGMA foreign_keys = ON");
@@ -104,7 +104,7 @@ export class Connection {
 
   /** Runs a change in its own transaction; retries it as a whole while the file is locked. */
   async write<T>(change: () => T): Promise<T> {
-    const result = await this.#persevere(() => {
+    const result = await this.#retryWhileLocked(() => {
       this.#db.exec("BEGIN IMMEDIATE");
       try {
         const changed = change();
@@ -142,17 +142,17 @@ export class Connection {
   }
 
   #emptyLog(): Promise<boolean> {
-    return this.#persevere(() => {
+    return this.#retryWhileLocked(() => {
       const row = this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get();
       return row?.["busy"] === 0;
     });
   }
 
   async read<T>(look: () => T): Promise<T> {
-    return this.#persevere(look);
+    return this.#retryWhileLocked(look);
   }
 
-  async #persevere<T>(attempt: () => T): Promise<T> {
+  async #retryWhileLocked<T>(attempt: () => T): Promise<T> {
     const giveUpAt = this.#clock.monotonicMs() + this.#busyMs;
     for (let waitMs = RETRY_MIN_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
       try {

@@ -87,57 +87,57 @@ function isForbidden(path: string): boolean {
 
 /** Turns an error of the driver into one that a person can act on; others pass through. */
 export function translateError(error: unknown, path: string): unknown {
-  const say = (code: string, message: string, hint: string, retryable = false): SluiceError =>
+  const makeError = (code: string, message: string, hint: string, retryable = false): SluiceError =>
     new SluiceError(code, message, { hint, retryable, cause: error });
   const found = readResultCode(error);
   const code = found === SQLITE.ioError && isForbidden(path) ? SQLITE.readonly : found;
   switch (code) {
     case SQLITE.busy:
     case SQLITE.locked:
-      return say(
+      return makeError(
         "STORE_BUSY",
         `the database ${path} is locked by another process`,
         "Wait until that process releases it, or find it with `fuser` or `lsof`. Nothing was lost.",
         true,
       );
     case SQLITE.readonly:
-      return say(
+      return makeError(
         "STORE_READ_ONLY",
         `the database ${path} cannot be written`,
         "Give this user the right to write the file and its folder, or choose another --store.",
       );
     case SQLITE.full:
-      return say(
+      return makeError(
         "STORE_FULL",
         `the disk that holds ${path} is full`,
-        "Free some space and run the same command again: it goes on where it stopped.",
+        "Free some space and run the same command again: it continues where it stopped.",
         true,
       );
     case SQLITE.ioError:
-      return say(
+      return makeError(
         "STORE_IO_ERROR",
         `reading or writing ${path} failed: ${(error as Error).message}`,
-        "Check the disk and its free space. Run the same command again once it is well.",
+        "Check the disk and its free space, then run the same command again.",
       );
     case SQLITE.cannotOpen:
-      return say(
+      return makeError(
         "STORE_UNREACHABLE",
         `the database ${path} cannot be opened`,
         "Check that its folder exists and that this user may write there, or choose another --store.",
       );
     case SQLITE.corrupt:
     case SQLITE.notADatabase:
-      return say(
+      return makeError(
         "STORE_CORRUPT",
         `the file ${path} is not a SQLite database, or is damaged`,
         "Restore it from a backup (`sluice copy <file>` makes them), or choose another --store.",
       );
     default:
       return isClosed(error)
-        ? say(
+        ? makeError(
             "STOPPED",
             `the database ${path} has been closed`,
-            "Do this before the engine closes.",
+            "Do this before you close the engine.",
           )
         : error;
   }

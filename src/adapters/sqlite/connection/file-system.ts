@@ -29,7 +29,7 @@ export function prepareFolder(path: string): void {
   try {
     makeFolder(folder);
   } catch (error) {
-    throw new SluiceError("STORE_UNREACHABLE", `the folder ${folder} cannot be made`, {
+    throw new SluiceError("STORE_UNREACHABLE", `the folder ${folder} cannot be created`, {
       hint: "Choose a --store in a folder that this user may write.",
       cause: error,
     });
@@ -38,7 +38,7 @@ export function prepareFolder(path: string): void {
   if (network !== null) {
     throw new SluiceError(
       "STORE_ON_NETWORK",
-      `${folder} is on a network file system (${network}), where SQLite cannot keep its promises`,
+      `${folder} is on a network file system (${network}), where SQLite is not safe`,
       { hint: "Choose a --store on a local disk." },
     );
   }

@@ -48,8 +48,8 @@ function throwIfForeign(connection: Connection): void {
   if (owner === APPLICATION_ID || (owner === 0 && version === 0 && tables.n === 0)) return;
   throw new SluiceError(
     "STORE_FOREIGN",
-    `the file ${connection.path} is another program's SQLite database`,
-    { hint: "Choose another --store; Sluice keeps a file of its own." },
+    `the file ${connection.path} is a SQLite database of another program`,
+    { hint: "Choose another --store: Sluice needs its own file." },
   );
 }
 

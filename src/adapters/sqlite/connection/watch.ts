@@ -20,7 +20,7 @@ export class ChangeWatch {
   constructor(connection: Connection, clock: Clock) {
     this.#clock = clock;
     this.#dataVersion = connection.prepare("PRAGMA data_version");
-    this.#stopListening = connection.onCommit(() => this.#tell());
+    this.#stopListening = connection.onCommit(() => this.#notifyWatchers());
   }
 
   watch(onChange: () => void): () => void {
@@ -33,13 +33,13 @@ export class ChangeWatch {
     }
     return () => {
       this.#watchers.delete(watcher);
-      if (this.#watchers.size === 0) this.#cancelLooking();
+      if (this.#watchers.size === 0) this.#stopPolling();
     };
   }
 
   stop(): void {
     this.#watchers.clear();
-    this.#cancelLooking();
+    this.#stopPolling();
     this.#stopListening();
   }
 
@@ -49,11 +49,11 @@ export class ChangeWatch {
       const version = this.#readVersion();
       if (version === this.#seen) return;
       this.#seen = version;
-      this.#tell();
+      this.#notifyWatchers();
     });
   }
 
-  #cancelLooking(): void {
+  #stopPolling(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
   }
@@ -70,7 +70,7 @@ export class ChangeWatch {
     }
   }
 
-  #tell(): void {
+  #notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
   }
 }

@@ -101,7 +101,7 @@ export class ConcurrencyPermits {
   }
 
   #listScopes(batch: CappedRow): readonly CappedScope[] {
-    // Called several times a lease: usually no operator has set a cap, and one lookup tells.
+    // Called several times a lease: usually no operator has set a cap, and one lookup shows that.
     const hasOperators = this.#hasOperators.get() !== undefined;
     if (batch.caps === null && !hasOperators) return NO_SCOPES;
     const caps = batch.caps === null ? {} : (JSON.parse(batch.caps) as Caps);
@@ -126,17 +126,17 @@ export class ConcurrencyPermits {
   findFull(num: number, now: number): CapFacts | null {
     const batch = this.#selectBatch.get(num) as unknown as CappedRow;
     for (const { scope, cap } of this.#listScopes(batch)) {
-      const used = this.#countBut(scope, NO_WORKER, now);
+      const used = this.#countExcept(scope, NO_WORKER, now);
       if (used >= cap) return { scope, cap, used };
     }
     return null;
   }
 
   #room(scope: string, cap: number, worker: number, now: number): number {
-    return computeRoom(cap, this.#countBut(scope, worker, now));
+    return computeRoom(cap, this.#countExcept(scope, worker, now));
   }
 
-  #countBut(scope: string, worker: number, now: number): number {
+  #countExcept(scope: string, worker: number, now: number): number {
     return (this.#count.get(scope, worker, now) as { slots: number }).slots;
   }
 

@@ -126,7 +126,7 @@ export class Topics {
   }
 
   /** Continues the `unsent` messages of batches that ended early. */
-  tellUnsent(): void {
+  writeUnsent(): void {
     const rows = this.#selectStopped.all(UNSENT_BATCHES_MAX) as unknown as StoppedRow[];
     for (const row of rows) {
       const { num, step, unsent_after: after } = row;

@@ -155,7 +155,7 @@ export class Sweeping {
     const { workers, clock, lanes, permits } = this.#parts;
     const wall = clock.wallMs();
     return (
-      this.#selectLost.get(this.#computeLostBy(policy), 1) !== undefined ||
+      this.#selectLost.get(this.#computeLostBefore(policy), 1) !== undefined ||
       this.#selectUnsealed.get(wall, 1) !== undefined ||
       this.#selectOverdue.get(wall, 1) !== undefined ||
       this.#selectWatched.get(this.#now(), this.#now(), 1) !== undefined ||
@@ -192,7 +192,7 @@ export class Sweeping {
     }
     permits.sweep(now);
     const lost = this.#selectLost.all(
-      this.#computeLostBy(policy),
+      this.#computeLostBefore(policy),
       CHUNKS_MAX,
     ) as unknown as LeftRow[];
     const changes = new StepChanges();
@@ -308,7 +308,7 @@ export class Sweeping {
   }
 
   /** Leases that expired by then are lost; those of dead processes expire at 0. */
-  #computeLostBy({ graceMs = 0 }: SweepPolicy): number {
+  #computeLostBefore({ graceMs = 0 }: SweepPolicy): number {
     return Math.max(0, Math.floor(this.#now() - graceMs));
   }
 

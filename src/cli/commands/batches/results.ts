@@ -88,8 +88,8 @@ function checkFormat({ format, json, outcome }: ResultsFlags): void {
   if (format !== "csv") return;
   const other = json === true ? "--json" : outcome === undefined ? null : "--outcome";
   if (other === null) return;
-  throw new SluiceError("USAGE", `${other} and --format csv exclude each other`, {
-    hint: "Leave one of them out.",
+  throw new SluiceError("USAGE", `${other} and --format csv cannot be combined`, {
+    hint: "Remove one of them.",
   });
 }
 

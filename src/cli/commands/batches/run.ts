@@ -50,7 +50,7 @@ export function addRunCommand(program: Command, cli: Cli): void {
 
 async function run(cli: Cli, file: string, flags: BatchFlags): Promise<number> {
   const submitted = await submitBatch(cli, file, flags, { works: true });
-  // From here on: a file that hangs while it is loaded can be stopped as any program.
+  // Not earlier: a file that hangs while it is loaded can be stopped like any program.
   const stop = new StopRequest(cli.clock, cli.exitNow);
   const { engine, config, batch, display } = submitted;
   const { store } = engine;

@@ -101,7 +101,7 @@ async function watch(
   flags: StatusFlags,
 ): Promise<number> {
   const stop = new StopRequest(cli.clock, cli.exitNow);
-  const noteQuiet = askForWorkers(cli, (text) => display.note(text));
+  const noteQuiet = suggestWorker(cli, (text) => display.note(text));
   const parts = { store, clock: cli.clock, display };
   const batch = (await followBatch(found.id, parts, stop.signal, noteQuiet)) ?? found;
   display.clear();
@@ -111,19 +111,19 @@ async function watch(
   return reportEnding(cli, batch, { store, json, storeFlag: config.storeFlag });
 }
 
-/** Says once that there is no progress. */
-function askForWorkers(cli: Cli, note: (text: string) => void): (batch: BatchSnapshot) => void {
+/** Notes once that there is no progress. */
+function suggestWorker(cli: Cli, note: (text: string) => void): (batch: BatchSnapshot) => void {
   let last = { done: -1, at: 0 };
-  let isAsked = false;
+  let isSuggested = false;
   return (batch) => {
     const { counts } = batch;
     const now = cli.clock.monotonicMs();
     const done = countDone(counts) + counts.planned;
-    // What it waits for is shown already.
+    // The reason for the wait is already shown.
     const isHeld = describeHold(batch, null) !== null;
     if (done !== last.done || isHeld) last = { done, at: now };
-    else if (!isAsked && now - last.at >= QUIET_MS) {
-      isAsked = true;
+    else if (!isSuggested && now - last.at >= QUIET_MS) {
+      isSuggested = true;
       note("no progress for 30 s: is a worker running? `sluice work <pipeline.ts>` starts one");
     }
   };

@@ -50,7 +50,7 @@ async function submit(cli: Cli, file: string, flags: BatchFlags): Promise<number
     }
     const batch = await waitUntilSliced(cli, submitted, stop);
     if (batch === null) {
-      display.note(`stopped: batch ${submitted.batch.id} is not sliced to its end`);
+      display.note(`stopped: batch ${submitted.batch.id} is not completely sliced`);
       display.note(`${cli.err.colours.cyan("hint:")} Run the same command to resume it.`);
       return decideSignalExitCode(stop.received ?? "SIGINT");
     }
@@ -73,7 +73,7 @@ async function waitUntilSliced(
 ): Promise<BatchSnapshot | null> {
   const { store } = engine;
   const watching = new AbortController();
-  const parts = { store, clock: cli.clock, display, tellsHold: false };
+  const parts = { store, clock: cli.clock, display, printsHold: false };
   const follow = followBatch(handle.id, parts, watching.signal);
   const sliced = (async (): Promise<true> => {
     const isHeld = async (): Promise<boolean> => {
@@ -116,7 +116,7 @@ async function report(
   const plan = `sliced: ${countNoun(counts.planned, "item")} in ${countNoun(chunks, "chunk")}`;
   const { text: hold } = await readHold(engine.store, batch);
   if (hold !== null) err.line(`batch ${batch.id} ${makeInert(nameHold(hold))}`);
-  err.line(`${isSliced ? plan : "recorded; a worker slices it when it is its turn"}. To run it:`);
+  err.line(`${isSliced ? plan : "recorded; a worker slices it when its turn comes"}. To run it:`);
   err.line(err.colours.cyan(`  ${quoteCommand(["sluice", "work", file, ...config.storeFlag])}`));
   return EXIT.ok;
 }

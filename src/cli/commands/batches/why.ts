@@ -1,4 +1,4 @@
-/** `sluice why`: the one answer to "why is this waiting?". */
+/** `sluice why`: explains why a batch waits. */
 import type { Command } from "commander";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import { viewWhy } from "../../../views/why.ts";
@@ -12,7 +12,7 @@ import { formatJson } from "../../output/inert-text.ts";
 import { renderWhy } from "../../render/why.ts";
 import { withBatch } from "../../session/with-store.ts";
 
-/** Unsettled chunks that are looked at: more would say the same. */
+/** Unsettled chunks that are checked: more would show the same reasons. */
 const CHUNKS_MAX = 100_000;
 
 export function addWhyCommand(program: Command, cli: Cli): void {
@@ -43,7 +43,7 @@ function why(cli: Cli, id: string, flags: CommonFlags): Promise<number> {
     }
     for (const line of renderWhy(view, cli.out)) cli.out.line(line);
     if (answer.chunks.length >= CHUNKS_MAX) {
-      cli.err.line(`only the first ${countNoun(CHUNKS_MAX, "chunk")} were looked at`);
+      cli.err.line(`only the first ${countNoun(CHUNKS_MAX, "chunk")} were checked`);
     }
     return EXIT.ok;
   });

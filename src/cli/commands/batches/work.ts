@@ -45,7 +45,7 @@ import {
   isOneOfSeveral,
   isSupervised,
   onSupervisorGone,
-  tellSupervisor,
+  notifySupervisor,
 } from "../../process/supervised.ts";
 import { Supervisor } from "../../process/supervisor.ts";
 import { startProbeServer } from "../../process/work-probes.ts";
@@ -123,7 +123,13 @@ async function work(cli: Cli, files: readonly string[], flags: WorkFlags): Promi
   const stop = new StopRequest(cli.clock, supervised ? () => undefined : cli.exitNow);
   heeded = stop;
   onParentGone(cli.env, cli.clock, () => stop.request("SIGTERM"));
-  const parts = { config, pipelines, display, stop, tell: makeTeller(cli, supervised) };
+  const parts = {
+    config,
+    pipelines,
+    display,
+    stop,
+    printEnding: makeEndingPrinter(cli, supervised),
+  };
   try {
     await workUntilStopped(cli, parts, flags);
     return EXIT.ok;
@@ -137,15 +143,15 @@ interface WorkParts {
   readonly pipelines: readonly Pipeline[];
   readonly display: ProgressDisplay;
   readonly stop: StopRequest;
-  readonly tell: TellEnding;
+  readonly printEnding: PrintEnding;
 }
 
-/** Prints the line of a batch that has ended, or has it printed. */
-type TellEnding = (position: number, line: string) => void;
+/** Prints the line of an ended batch, or sends it to the supervisor to print. */
+type PrintEnding = (position: number, line: string) => void;
 
-function makeTeller({ out }: Cli, supervised: boolean): TellEnding {
+function makeEndingPrinter({ out }: Cli, supervised: boolean): PrintEnding {
   return supervised
-    ? (position, line) => tellSupervisor({ kind: "ended", position, line })
+    ? (position, line) => notifySupervisor({ kind: "ended", position, line })
     : (_position, line) => out.line(line);
 }
 
@@ -177,7 +183,7 @@ async function workUntilStopped(cli: Cli, parts: WorkParts, flags: WorkFlags): P
 }
 
 interface WatchedParts extends WorkParts {
-  /** By which another thread sees how it is. */
+  /** Shared state that another thread reads to judge the worker's health. */
   readonly health: WorkerHealth;
   readonly onOpened: (engine: Engine) => void;
 }
@@ -258,17 +264,17 @@ async function watchOver(cli: Cli, parts: WatchParts, flags: WorkFlags): Promise
 /** Reports batches that have ended; true when there is nothing left to wait for. */
 async function makeLook(
   cli: Cli,
-  { engine: { store }, pipelines, display, tell }: WatchParts,
+  { engine: { store }, pipelines, display, printEnding }: WatchParts,
   flags: WorkFlags,
 ): Promise<() => Promise<boolean>> {
-  const ended = await EndedBatches.fromNowOn(store);
+  const ended = await EndedBatches.startNow(store);
   let lastNote = "";
   return async () => {
     // Read before the endings: a batch that ends in between is reported, and not waited for.
     const left = flags.untilIdle === true ? await findUnfinished(store, pipelines) : null;
     for (const { batch, position } of await ended.read()) {
       if (!pipelines.some((pipeline) => canWorkOn(pipeline, batch))) continue;
-      tell(position, describeEnded(cli, batch, flags));
+      printEnding(position, describeEnded(cli, batch, flags));
     }
     if (flags.untilIdle !== true) return false;
     if (left === null) return true;
@@ -279,7 +285,7 @@ async function makeLook(
   };
 }
 
-/** A batch that this worker can finish: one that waits for its turn is unfinished, too. */
+/** A batch that this worker can finish, including one that waits for its turn. */
 async function findUnfinished(
   store: Store,
   pipelines: readonly Pipeline[],
@@ -296,7 +302,7 @@ async function findUnfinished(
   return null;
 }
 
-/** What a worker that waits for the end of all batches waits for, where only a person can help. */
+/** What a person must do before the batch continues; null if it is neither paused nor parked. */
 function describeStopped(batch: BatchSnapshot): string | null {
   if (batch.pause === null && batch.parked === null) return null;
   const hold = describeHold(batch, null);

@@ -49,7 +49,7 @@ export function addEraseCommand(parent: Command, cli: Cli): void {
 async function erase(cli: Cli, id: string, flags: EraseFlags): Promise<number> {
   const { itemKey = [], all = false } = flags;
   if ((itemKey.length === 0) !== all) {
-    throw new SluiceError("USAGE", "which items?", {
+    throw new SluiceError("USAGE", "no items were given", {
       hint: "Give --item-key <key>, once or more, or --all.",
     });
   }

@@ -1,4 +1,4 @@
-/** `sluice ledger prove` and `check-proof`: one record, shown without the others. */
+/** `sluice ledger prove` and `check-proof`: prove one record without showing the others. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { checkProof } from "../../../ledger/verify/check-proof.ts";

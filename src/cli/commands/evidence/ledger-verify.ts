@@ -1,4 +1,4 @@
-/** `sluice ledger verify`: whether an export is whole, who signed it, and whether all of it adds up. */
+/** `sluice ledger verify`: checks that an export is complete, signed and consistent. */
 import type { Command } from "commander";
 import {
   describeVerdict,

@@ -24,8 +24,8 @@ export function addLedgerCommand(program: Command, cli: Cli): void {
     .allowExcessArguments()
     .action(() => {
       refuseExcess(command);
-      throw new SluiceError("USAGE", "which ledger command?", {
-        hint: "`sluice ledger --help` lists them.",
+      throw new SluiceError("USAGE", "no ledger command was given", {
+        hint: "`sluice ledger --help` lists the commands.",
       });
     });
   addExamples(command, [

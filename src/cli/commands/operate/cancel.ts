@@ -126,7 +126,7 @@ function describeQuestion(target: Target, found: readonly BatchSnapshot[]): stri
   return `Cancel ${what}${rest}?`;
 }
 
-/** Says what is waited for, and whether a worker can let go of it. */
+/** Says what the cancel waits for, and whether a live worker can release it. */
 async function noteWorkers({ store, display }: StoreLook, ids: readonly string[]): Promise<void> {
   let atOnce = 0;
   for (const id of ids) {
@@ -168,12 +168,12 @@ function conclude(
     open.length === 1 ? `batch ${open[0]?.id}` : countNoun(open.length, "batch", "batches");
   if (stop.received !== null) {
     cli.err.line(
-      `no longer waiting: the cancel of ${what} continues, and is done when workers let go`,
+      `no longer waiting: the cancel of ${what} continues, and is done when the workers release it`,
     );
     return decideSignalExitCode(stop.received);
   }
   cli.err.line(
-    `not acknowledged within ${formatDuration(timeoutMs)}: the cancel of ${what} continues, and is done when workers let go`,
+    `not acknowledged within ${formatDuration(timeoutMs)}: the cancel of ${what} continues, and is done when the workers release it`,
   );
   cli.err.line(
     `${cli.err.colours.cyan("hint:")} sluice status <batch> shows it; --timeout waits longer.`,

@@ -47,7 +47,7 @@ function discard(cli: Cli, id: string, flags: DiscardFlags): Promise<number> {
   return withBatch(cli, id, flags, [], async (batch, { store }) => {
     const filter = readLetterFilter(batch, flags);
     const matching = await countKept(store, batch, filter);
-    // If none matches, the operator explains what is wrong with a named item.
+    // If none matches, the operator's error explains the problem with a named item.
     if (matching > 0) {
       const what = countNoun(matching, "dead letter");
       await confirmAct(cli, flags, `Accept ${what} of batch ${batch.id} as failed for good?`);

@@ -76,7 +76,7 @@ interface Place {
   readonly pipeline: Pipeline | null;
 }
 
-/** Refuses what is no dead letter, before anybody is asked about it. */
+/** Refuses an item that is not a dead letter before asking for confirmation. */
 function openLetter(
   { clock }: Cli,
   { store }: StoreLook,
@@ -85,7 +85,7 @@ function openLetter(
   return new Operator(store, clock).openDeadLetter(batch.id, { step, item, pipeline });
 }
 
-/** What the command line says; null when it says nothing. */
+/** The payload from the command line; null if it has none. */
 function readGiven({ set, file }: EditFlags): { readonly value: unknown } | null {
   if (set !== undefined) return { value: parsePayload(set, "--set") };
   if (file === undefined) return null;
@@ -107,13 +107,13 @@ function parsePayload(text: string, place: string): unknown {
   } catch (cause) {
     throw new SluiceError("BAD_OPTION", `${place} is not JSON: ${(cause as Error).message}`, {
       field: "payload",
-      hint: `Quote it for the shell, for example: --set '{"site": 12}'. The dead letter is as it was.`,
+      hint: `Quote it for the shell, for example: --set '{"site": 12}'. The dead letter is unchanged.`,
       cause,
     });
   }
 }
 
-/** A person changes the payload as it is. */
+/** A person edits the current payload. */
 async function editByHand(cli: Cli, look: StoreLook, place: Place): Promise<unknown> {
   if (cli.ask === null) {
     throw new SluiceError("USAGE", "no payload is given, and an editor needs a terminal", {
@@ -129,7 +129,7 @@ async function editByHand(cli: Cli, look: StoreLook, place: Place): Promise<unkn
   const before = `${JSON.stringify(payload, null, 2)}\n`;
   const after = editText(before, `${place.batch.id}-${place.item}.json`, cli.env);
   if (after !== before) return parsePayload(after, "the edited text");
-  throw new SluiceError("DECLINED", "nothing was changed: the text is as it was", {
+  throw new SluiceError("DECLINED", "nothing was changed: the text is the same", {
     hint: "Change it in the editor and save it.",
   });
 }

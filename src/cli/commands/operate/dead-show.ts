@@ -1,4 +1,4 @@
-/** `sluice dead show`: one dead letter with all that is known of it, its payload included. */
+/** `sluice dead show`: everything about one dead letter, including its payload. */
 import type { Command } from "commander";
 import { Operator } from "../../../runtime/engine/operator.ts";
 import type { Cli } from "../../output/cli.ts";

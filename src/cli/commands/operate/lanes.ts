@@ -31,7 +31,7 @@ interface MoveFlags extends ActFlags {
 }
 
 const UNFINISHED = BATCH_STATES.filter((state) => !isEnded(state));
-/** Batches of a lane that are put in order. */
+/** The most batches of a lane that are shown in order. */
 const QUEUE_MAX = 10_000;
 const QUEUE_SHOWN_MAX = 100;
 
@@ -75,9 +75,9 @@ function addShowCommand(parent: Command, cli: Cli): void {
 }
 
 function addPolicyCommand(parent: Command, cli: Cli): void {
-  const policies = new Argument("<policy>", "what the lane does then")
+  const policies = new Argument("<policy>", "what the lane does with a stuck batch")
     .choices(LANE_POLICIES)
-    // The operator knows what was meant, which a list of choices does not.
+    // Checked by the operator, which can suggest a similar name; a list of choices cannot.
     .argParser((value) => value);
   const command = parent
     .command("policy")
@@ -158,7 +158,7 @@ function show(cli: Cli, lane: string, flags: CommonFlags): Promise<number> {
   });
 }
 
-/** The holder, then those that wait in their order, then those that were parked. */
+/** The holder, then waiting batches in order, then parked batches. */
 async function readQueue(
   store: Store,
   lane: string,
@@ -181,7 +181,7 @@ function rank({ active, parked }: QueuedView): number {
 
 function setPolicy(cli: Cli, lane: string, policy: string, flags: CommonFlags): Promise<number> {
   return withStore(cli, flags, [], async ({ store }) => {
-    // Checked by the operator, which says what was meant.
+    // Checked by the operator, which can suggest a similar name.
     await new Operator(store, cli.clock).setLanePolicy(lane, policy as LanePolicy);
     if (flags.json === true) cli.out.line(formatJson({ lane, policy }));
     else cli.out.line(`lane ${makeInert(lane)}: ${DEEDS[policy as LanePolicy]}`);
@@ -198,7 +198,7 @@ const DEEDS: { readonly [Policy in LanePolicy]: string } = {
 async function move(cli: Cli, id: string, flags: MoveFlags): Promise<number> {
   const { front, back, before } = flags;
   if (front === undefined && back === undefined && before === undefined) {
-    throw new SluiceError("USAGE", "where to?", {
+    throw new SluiceError("USAGE", "no position was given", {
       hint: "Give one of --front, --back and --before <batch>.",
     });
   }

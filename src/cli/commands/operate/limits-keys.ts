@@ -1,4 +1,4 @@
-/** `sluice limits closed`, `close` and `open`: keys of rates of which nothing starts for a while. */
+/** `sluice limits closed`, `close` and `open`: rate keys that are closed for a while. */
 import type { Command } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import type { ClosedKey } from "../../../runtime/engine/key-closing.ts";
@@ -115,7 +115,7 @@ async function open(cli: Cli, name: KeyName, flags: CommonFlags): Promise<number
 
 function checkRate({ rate }: KeyName): void {
   if (rate.trim() !== "") return;
-  throw new SluiceError("USAGE", "which rate?", {
+  throw new SluiceError("USAGE", "no rate name was given", {
     hint: "A rate has the name of its pipeline, unless the rate names another one.",
   });
 }

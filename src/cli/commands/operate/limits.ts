@@ -57,7 +57,7 @@ export function addLimitsCommand(program: Command, cli: Cli): void {
   addOpenCommand(command, cli);
 }
 
-/** The reader of the words knows what was meant, which a list of choices does not. */
+/** Checked later with a suggestion for a similar name; a list of choices has none. */
 const kindArgument = (): Argument =>
   new Argument("<kind>", "kind of limit").choices(LIMIT_KINDS).argParser((value) => value);
 

@@ -131,10 +131,14 @@ function retry(cli: Cli, text: string, flags: CommonFlags): Promise<number> {
       await redeliverAgain(undelivered, recipient, { store, clock: cli.clock, signal });
     } catch (error) {
       const { code, message } = describeError(error);
-      throw new SluiceError("REDELIVERY_FAILED", `delivery ${id} is kept: ${message} (${code})`, {
-        hint: `Fix the cause and retry, or drop it with sluice topics discard ${id}.`,
-        cause: error,
-      });
+      throw new SluiceError(
+        "REDELIVERY_FAILED",
+        `delivery ${id} failed again and stays undelivered: ${message} (${code})`,
+        {
+          hint: `Fix the cause and retry, or drop it: sluice topics discard ${id}.`,
+          cause: error,
+        },
+      );
     }
     report(cli, viewDeliveryDone(undelivered, "delivered"), flags);
     return EXIT.ok;

@@ -1,8 +1,8 @@
-/** `sluice topics`: messages that items left, and how far each group of consumers has come. */
+/** `sluice topics`: messages that items emitted, and the position of each consumer group. */
 import { type Command, Option } from "commander";
 import { SluiceError } from "../../../core/base/errors.ts";
 import { nameGroupReader } from "../../../core/events/reader-name.ts";
-import { askDidYouMean, findSimilar } from "../../../core/base/similar-words.ts";
+import { formatDidYouMean, findSimilar } from "../../../core/base/similar-words.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { TopicView } from "../../../ports/store/topic-store.ts";
 import { readMessage } from "../../../runtime/delivering/stream.ts";
@@ -154,7 +154,7 @@ function read(cli: Cli, topic: string, flags: ReadFlags): Promise<number> {
   });
 }
 
-/** The position behind which it is read. */
+/** Messages after this position are read. */
 function findStart(view: TopicView, { group, from }: ReadFlags): number {
   if (group === undefined) return Math.max(0, (readNumber(from) ?? 1) - 1);
   return findGroup(view, group).position;
@@ -245,7 +245,7 @@ async function findTopic(store: Store, name: string): Promise<TopicView> {
   const names = all.map(({ topic }) => topic);
   throw new SluiceError("NOT_FOUND", `this store has no topic ${name}`, {
     kind: "topic",
-    hint: askDidYouMean(findSimilar(name, names)) || "`sluice topics` lists those that there are.",
+    hint: formatDidYouMean(findSimilar(name, names)) || "`sluice topics` lists all topics.",
   });
 }
 

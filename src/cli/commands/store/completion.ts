@@ -1,4 +1,4 @@
-/** `sluice completion`: a script that teaches a shell the commands, their options and batch ids. */
+/** `sluice completion`: prints a completion script for a shell. */
 import { Argument, type Command } from "commander";
 import type { Cli } from "../../output/cli.ts";
 import { addExamples } from "../../flags/command-help.ts";

@@ -45,7 +45,7 @@ function copyToFile(cli: Cli, file: string, flags: CommonFlags): Promise<number>
   return withStore(cli, flags, [], async ({ store, config }) => {
     const path = resolve(file);
     if (existsSync(path)) {
-      throw new SluiceError("FILE_EXISTS", `${showPath(path)} exists already`, {
+      throw new SluiceError("FILE_EXISTS", `${showPath(path)} already exists`, {
         hint: "Choose another name: a copy never replaces a file.",
       });
     }

@@ -1,4 +1,4 @@
-/** `sluice doctor`: looks for what could go wrong before it does. */
+/** `sluice doctor`: checks the machine and the store for problems. */
 import type { Command } from "commander";
 import { isAddress } from "../../../adapters/postgres/connection/address.ts";
 import type { Clock } from "../../../ports/clock.ts";

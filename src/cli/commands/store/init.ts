@@ -28,7 +28,9 @@ export function addInitCommand(program: Command, cli: Cli): void {
   addExamples(command, [["sluice init my-import", "in a folder of its own"]]);
 }
 
-/** This very package, as it is not in a registry yet: `npm install` takes a folder, too. */
+/**
+ * The folder of this package, because it is not in a registry yet; `npm install` accepts a folder.
+ */
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../..", import.meta.url));
 
 async function init(cli: Cli, folder: string, flags: CommonFlags): Promise<number> {
@@ -36,7 +38,7 @@ async function init(cli: Cli, folder: string, flags: CommonFlags): Promise<numbe
   const taken = files.filter(({ path }) => existsSync(path)).map(({ path }) => path);
   if (taken.length > 0) {
     const verb = taken.length === 1 ? "exists" : "exist";
-    throw new SluiceError("FILE_EXISTS", `${taken.join(" and ")} ${verb} already`, {
+    throw new SluiceError("FILE_EXISTS", `${taken.join(" and ")} already ${verb}`, {
       hint: "Choose another folder: sluice init <dir>. Nothing was written.",
     });
   }

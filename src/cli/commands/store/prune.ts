@@ -39,8 +39,8 @@ export function addPruneCommand(program: Command, cli: Cli): void {
     .description(
       "Delete what a redrive would need from batches that ended long ago, with --keep-evidence whole " +
         "batches, and messages that all groups have acknowledged. A pipeline's own ages take precedence, " +
-        "unless you name a batch. Never touches an unfinished batch, nor one that a subscriber has not " +
-        "been told of. Asks for confirmation.",
+        "unless you name a batch. Never touches an unfinished batch, nor one with events that a subscriber " +
+        "has not received. Asks for confirmation.",
     )
     .argument("[batch]", `only this batch, if it is old enough: ${ABOUT_BATCH}`)
     .option("--keep <duration>", "how long ended batches can be redriven (default: keepMs, 30d)")
@@ -75,7 +75,7 @@ function prune(cli: Cli, id: string | undefined, flags: PruneFlags): Promise<num
   });
 }
 
-/** Found to be wrong before the store is opened. */
+/** Checked before the store is opened. */
 function readAges({ keep, keepEvidence }: PruneFlags): RetentionAges {
   return {
     ...(keep === undefined ? {} : { keepMs: parseDuration("--keep", keep) }),
@@ -83,7 +83,7 @@ function readAges({ keep, keepEvidence }: PruneFlags): RetentionAges {
   };
 }
 
-/** 0 is for ever in a policy, and would be the opposite on a command line. */
+/** In a policy 0 means for ever, which would be misread on a command line. */
 function readEvidenceAge(text: string): number {
   if (text === FOREVER) return 0;
   return Math.max(1, parseDuration("--keep-evidence", text));
@@ -97,7 +97,7 @@ async function readPolicy(
   const configured = readConfigured(config);
   if (id === undefined) return checkPolicy({ ...configured, ...given });
   const batch = await findBatch(store, id);
-  // A default does not break what its pipeline promised: only a flag does.
+  // Only a flag overrides the ages of a pipeline; a default does not.
   const own = computeAges(configured, batch.settings.retention ?? {});
   const policy = checkPolicy({ ...own, ...given, batch: batch.id });
   if (isEnded(batch.state)) return policy;
@@ -154,7 +154,7 @@ function printResult(
     out.line(`${verb}: ${nameMessages(messages)} that all groups have acknowledged`);
   if (owed > 0) {
     out.line(
-      `owed: ${nameBatches(owed)} old enough to go, but a subscriber has not been told of them`,
+      `kept: ${nameBatches(owed)} old enough, but with events that a subscriber has not received`,
     );
   }
 }

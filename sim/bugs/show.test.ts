@@ -3,11 +3,11 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-const TELL = fileURLToPath(new URL("./tell.ts", import.meta.url));
+const SHOW = fileURLToPath(new URL("./show.ts", import.meta.url));
 
-function tell(...args: readonly string[]): Promise<{ code: number; out: string }> {
+function show(...args: readonly string[]): Promise<{ code: number; out: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [TELL, ...args], (error, out) => {
+    execFile(process.execPath, [SHOW, ...args], (error, out) => {
       resolve({ code: error === null ? 0 : Number(error.code), out });
     });
   });
@@ -15,7 +15,7 @@ function tell(...args: readonly string[]): Promise<{ code: number; out: string }
 
 test("a failing seed prints a short history, and a line that replays it", async () => {
   const bug = "failure-not-counted";
-  const { code, out } = await tell(bug, "--seed", "3");
+  const { code, out } = await show(bug, "--seed", "3");
   expect(code, out).toBe(1);
   expect(out).toMatch(/^ {2}- conservation: /m);
   expect(out).toMatch(/^seed 3, reduced in \d+ plays:$/m);
@@ -25,7 +25,7 @@ test("a failing seed prints a short history, and a line that replays it", async 
   const story = out.slice(out.indexOf("reduced")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];
   expect(story.length).toBeGreaterThan(3);
   expect(story.length).toBeLessThan(80);
-  const replayed = await tell(bug, "--seed", "3", "--cut", cut);
+  const replayed = await show(bug, "--seed", "3", "--cut", cut);
   expect(replayed.code).toBe(1);
   expect(replayed.out).toMatch(/^ {2}- conservation: /m);
 });

@@ -1,5 +1,5 @@
 /**
- * node sim/bugs/tell.ts <bug> [--seed N | --seeds N ...]
+ * node sim/bugs/show.ts <bug> [--seed N | --seeds N ...]
  *
  * The simulator's command line on code that has the bug: shows how a failure looks, and what it
  * is reduced to.
