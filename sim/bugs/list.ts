@@ -19,6 +19,8 @@ import { settlingBugs } from "./settling.ts";
 import { shareBugs } from "./shares.ts";
 import { shutdownBugs } from "./shutdown.ts";
 import { slicingBugs } from "./slicing.ts";
+import { sqliteBatchBugs } from "./sqlite-batches.ts";
+import { sqliteWorkBugs } from "./sqlite-work.ts";
 import { topicBugs } from "./topics.ts";
 import { watchingBugs } from "./watching.ts";
 
@@ -44,6 +46,8 @@ export const bugs: readonly Bug[] = [
   ...ledgerBugs,
   ...watchingBugs,
   ...shutdownBugs,
+  ...sqliteWorkBugs,
+  ...sqliteBatchBugs,
 ];
 
 export function findBug(name: string): Bug {

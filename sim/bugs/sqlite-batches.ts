@@ -1,0 +1,180 @@
+/**
+ * Bugs of the SQLite adapter in the life of batches: lanes, steps, plans, operators' acts, records.
+ * They are hunted in worlds on that store.
+ */
+import type { Bug } from "./bug.ts";
+
+const LANES = "src/adapters/sqlite/batches/lanes.ts";
+const LIFECYCLE = "src/adapters/sqlite/batches/batch-lifecycle.ts";
+const REDRIVING = "src/adapters/sqlite/batches/redriving.ts";
+const ACTS = "src/adapters/sqlite/batches/operator-acts.ts";
+const PLANNING = "src/adapters/sqlite/batches/planning.ts";
+const STEPS = "src/adapters/sqlite/batches/steps.ts";
+const RECORDS = "src/adapters/sqlite/ledger/records.ts";
+const DELIVERIES = "src/adapters/sqlite/topics/deliveries.ts";
+const CLAIMS = "src/adapters/sqlite/fleet/task-claims.ts";
+
+export const sqliteBatchBugs: readonly Bug[] = [
+  {
+    name: "sqlite-successor-not-started",
+    what: "The end of a batch does not start the next one of its lane.",
+    file: LIFECYCLE,
+    before: "return this.#advance(batch) ? [batch.id, ...this.startNextInLane(batch.lane)] : [];",
+    after: "return this.#advance(batch) ? [batch.id] : [];",
+  },
+  {
+    name: "sqlite-lane-in-order-of-submission-only",
+    what: "The next batch of a lane is the oldest, wherever operators moved it.",
+    file: LANES,
+    before: `ORDER BY b.place\`,
+    );
+    // A lane`,
+    after: `ORDER BY b.num\`,
+    );
+    // A lane`,
+  },
+  {
+    name: "sqlite-parked-batch-starts",
+    what: "A parked batch gets its lane's turn.",
+    file: LANES,
+    before: '"b.active = 0 AND b.ended_at IS NULL AND b.parked_code IS NULL"',
+    after: '"b.active = 0 AND b.ended_at IS NULL"',
+  },
+  {
+    name: "sqlite-null-deadline-wins",
+    what: "A batch without a deadline gets none from its maximum run time: min() with NULL is NULL.",
+    file: LANES,
+    before: `coalesce(min(deadline_at, ? + (settings ->> '$.maxRunMs')),
+             ? + (settings ->> '$.maxRunMs'), deadline_at))`,
+    after: `min(deadline_at, ? + (settings ->> '$.maxRunMs'),
+             ? + (settings ->> '$.maxRunMs')))`,
+  },
+  {
+    name: "sqlite-front-is-the-back",
+    what: "A batch that is moved to the front comes after the one that was there.",
+    file: LANES,
+    before: "return place === null ? this.#records.get(num).place : place - 1;",
+    after: "return place === null ? this.#records.get(num).place : place + 0.5;",
+  },
+  {
+    name: "sqlite-pass-not-counted",
+    what: "Passes over dead letters are not counted, so they never end.",
+    file: LIFECYCLE,
+    before: "UPDATE step SET passes = passes + 1 WHERE",
+    after: "UPDATE step SET passes = passes + 0 WHERE",
+  },
+  {
+    name: "sqlite-pass-takes-discarded-letters",
+    what: "A pass redrives dead letters that were discarded.",
+    file: LIFECYCLE,
+    before: "AND error_class <> 'permanent' AND code NOT IN (${codes}) AND discarded_by IS NULL`",
+    after: "AND error_class <> 'permanent' AND code NOT IN (${codes})`",
+  },
+  {
+    name: "sqlite-end-leaves-chunks-waiting",
+    what: "A batch that ends early keeps chunks in back-off as they are.",
+    file: LIFECYCLE,
+    before: "WHERE state = 'waiting' AND batch = ?`,\n      `UPDATE batch SET unsent_after",
+    after: "WHERE state = 'none' AND batch = ?`,\n      `UPDATE batch SET unsent_after",
+  },
+  {
+    name: "sqlite-pause-outlives-its-batch",
+    what: "A pause stays when its batch ends: reopened, it does not run.",
+    file: LIFECYCLE,
+    before: "    lanes.forgetPause(batch.id);\n",
+    after: "",
+  },
+  {
+    name: "sqlite-paused-step-runs",
+    what: "A step of a paused batch may be leased from.",
+    file: STEPS,
+    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
+    after: "AND b.cancel_mode IS NULL, 1, 0),",
+  },
+  {
+    name: "sqlite-cancelled-step-runs",
+    what: "A step of a batch that is being cancelled may be leased from.",
+    file: STEPS,
+    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
+    after: "AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
+  },
+  {
+    name: "sqlite-slicer-fence-reused",
+    what: "The plan of the next step has the fence of the last one: its slicer may finish this one.",
+    file: STEPS,
+    before: "SELECT max(o.slice_fence) + 1 FROM step o",
+    after: "SELECT max(o.slice_fence) FROM step o",
+  },
+  {
+    name: "sqlite-redriven-item-keeps-attempts",
+    what: "A redriven item begins with the attempts that it has used up.",
+    file: REDRIVING,
+    before: "UPDATE item SET attempts = 0, deaths = 0, started = 0, dead = 0, due_at = ?,",
+    after: "UPDATE item SET attempts = attempts, deaths = 0, started = 0, dead = 0, due_at = ?,",
+  },
+  {
+    name: "sqlite-redrive-puts-off-its-chunk",
+    what: "A chunk that waits is put off until its redriven items are due.",
+    file: REDRIVING,
+    before: "iif(state = 'waiting', min(due_at, ?), ?)",
+    after: "iif(state = 'waiting', max(due_at, ?), ?)",
+    rare: true,
+  },
+  {
+    name: "sqlite-revival-forgets-steps",
+    what: "A batch that is reopened leaves what was cancelled in the steps' counters.",
+    file: REDRIVING,
+    before: "UPDATE step SET pending = pending + cancelled, cancelled = 0 WHERE batch = ?",
+    after: "UPDATE step SET pending = pending WHERE batch = ?",
+  },
+  {
+    name: "sqlite-reopened-batch-stays-cancelled",
+    what: "A batch that is reopened after a cancel is cancelled again at once.",
+    file: ACTS,
+    before: "reason_code = NULL, reason_message = NULL, cancel_mode = NULL, cancel_by = NULL,",
+    after: "reason_code = NULL, reason_message = NULL, cancel_by = NULL,",
+  },
+  {
+    name: "sqlite-resume-leaves-parked",
+    what: "A batch that is resumed stays out of its lane's queue.",
+    file: ACTS,
+    before:
+      "UPDATE batch SET parked_code = NULL, parked_message = NULL, activity_at = ? WHERE num = ?",
+    after: "UPDATE batch SET activity_at = ? WHERE num = ?",
+  },
+  {
+    name: "sqlite-afresh-keeps-the-plan",
+    what: "A source that is sliced afresh keeps the chunks of its former plan.",
+    file: PLANNING,
+    before: "`DELETE FROM chunk WHERE batch = ? AND step = ? AND chunk >= (",
+    after: "`DELETE FROM chunk WHERE batch = ? AND step = ? AND chunk < 0 AND chunk >= (",
+  },
+  {
+    name: "sqlite-planned-not-pending",
+    what: "Chunks that are planned are not pending.",
+    file: PLANNING,
+    before: "planned = planned + ?, pending = pending + ?,",
+    after: "planned = planned + ?, pending = pending + 0 * ?,",
+  },
+  {
+    name: "sqlite-chain-forgets-its-head",
+    what: "The next record follows the one before the last.",
+    file: RECORDS,
+    before: "    this.#updateHead.run(head.seq, head.hash, num);\n",
+    after: "    this.#updateHead.run(head.seq, row.record_hash, num);\n",
+  },
+  {
+    name: "sqlite-position-goes-back",
+    what: "An event that is delivered late moves a reader back.",
+    file: DELIVERIES,
+    before: "DO UPDATE SET position = max(position, excluded.position)",
+    after: "DO UPDATE SET position = excluded.position",
+  },
+  {
+    name: "sqlite-claim-taken-from-the-living",
+    what: "A background task has two holders.",
+    file: CLAIMS,
+    before: "held.worker !== worker && held.until > this.#now() && this.#lives(held)",
+    after: "held.worker !== worker && held.until > 2 * this.#now() && this.#lives(held)",
+  },
+];
