@@ -9,13 +9,13 @@ import type { Clock } from "../src/ports/clock.ts";
 import type { Random } from "../src/ports/random.ts";
 import type { Store } from "../src/ports/store/store.ts";
 import type { StoreVerb } from "../src/ports/store/store-verbs.ts";
-import type { SweepResult } from "../src/ports/store/worker-store.ts";
 import type { LogEntry } from "../src/runtime/system/log.ts";
 import { makeFaultyStore, makeLostReply } from "../src/testing/faults/faulty-store.ts";
 import { SeededRandom } from "../src/testing/world/seeded-random.ts";
 import { VirtualTime } from "../src/testing/world/virtual-clock.ts";
 import { type CallFacts, type Fault, type FaultKind, type FaultPlan, noFaults } from "./faults.ts";
 import { type ClockSkew, NodeClock } from "./node-clock.ts";
+import { isChange, isReading } from "./verbs.ts";
 import { describeAnswer, type LineKind, Trace, writeArguments } from "./trace.ts";
 
 /** What a node runs from its start. */
@@ -374,41 +374,4 @@ export class World {
 /** A promise that never settles, for calls of a dead node. */
 export function never(): Promise<never> {
   return Promise.withResolvers<never>().promise;
-}
-
-/** Whether the trace should have the answer: a query that found nothing is left out. */
-function isChange(verb: StoreVerb, answer: unknown): boolean {
-  switch (verb) {
-    case "submit":
-    case "startSlicing":
-    case "plan":
-    case "finishSlicing":
-    case "planInline":
-    case "seal":
-    case "fail":
-    case "cancel":
-    case "pause":
-    case "resume":
-    case "setLanePolicy":
-    case "moveInLane":
-    case "redrive":
-    case "editDeadLetter":
-    case "discardDeadLetters":
-      return true;
-    case "work": {
-      const { reports, leased } = answer as { reports: unknown[]; leased: unknown[] };
-      return reports.length + leased.length > 0;
-    }
-    case "sweep": {
-      const { lostLeases, tended, ended } = answer as SweepResult;
-      return lostLeases + tended + ended.length > 0;
-    }
-    default:
-      return false;
-  }
-}
-
-/** Queries change nothing. */
-function isReading(verb: StoreVerb): boolean {
-  return /^(get|list|find|read|recount)/.test(verb);
 }

@@ -1,6 +1,5 @@
 /** A world whose store is in the process: calls take no time, and every commit is told at once. */
 import { describe, expect, test } from "vitest";
-import { NodeClock } from "../node-clock.ts";
 import { type Node, World } from "../world.ts";
 import { faultAtCall } from "../faults.ts";
 
@@ -45,8 +44,8 @@ describe("an embedded store", () => {
       async ({ store }) => void store.watch(() => heard.push(world.time.elapsedMs)),
       async ({ store }) => void store.watch(() => heard.push("dead")),
       async ({ store, clock }) => {
-        (nodesOf(world, "n1").clock as NodeClock).freeze(70);
-        world.crash(nodesOf(world, "n2"));
+        findNode(world, "n1").clock.freeze(70);
+        world.crash(findNode(world, "n2"));
         await store.claim("task", 1, 1_000);
         await clock.dawdle(100);
       },
@@ -75,6 +74,6 @@ describe("an embedded store", () => {
   });
 });
 
-function nodesOf(world: World, name: string): Node {
+function findNode(world: World, name: string): Node {
   return world.nodes.find((node) => node.name === name) as Node;
 }
