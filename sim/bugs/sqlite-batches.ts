@@ -11,8 +11,8 @@ const ACTS = "src/adapters/sqlite/batches/operator-acts.ts";
 const PLANNING = "src/adapters/sqlite/batches/planning.ts";
 const STEPS = "src/adapters/sqlite/batches/steps.ts";
 const RECORDS = "src/adapters/sqlite/ledger/records.ts";
-const DELIVERIES = "src/adapters/sqlite/topics/deliveries.ts";
-const CLAIMS = "src/adapters/sqlite/fleet/task-claims.ts";
+const DELIVERIES = "src/adapters/sql/rules/deliveries.ts";
+const CLAIMS = "src/adapters/sql/rules/task-claims.ts";
 
 export const sqliteBatchBugs: readonly Bug[] = [
   {
@@ -167,14 +167,15 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-position-goes-back",
     what: "An event that is delivered late moves a reader back.",
     file: DELIVERIES,
-    before: "DO UPDATE SET position = max(position, excluded.position)",
-    after: "DO UPDATE SET position = excluded.position",
+    before: "/*sqlite max*//*postgres greatest*/(reader.position, excluded.position)",
+    after: "excluded.position",
   },
   {
     name: "sqlite-claim-taken-from-the-living",
     what: "A background task has two holders.",
     file: CLAIMS,
-    before: "held.worker !== worker && held.until > this.#now() && this.#lives(held)",
-    after: "held.worker !== worker && held.until > 2 * this.#now() && this.#lives(held)",
+    before: "held.until > Math.floor(tx.now) &&",
+    after: "held.until > 2 * Math.floor(tx.now) &&",
+    also: [{ file: CLAIMS, before: "claim.until <= $4 OR", after: "0 <= $4 OR" }],
   },
 ];

@@ -60,6 +60,8 @@ export const rooms: Readonly<Record<string, Rooms>> = {
   },
   "adapters/sql": {
     ".": [],
+    // Rules of both stores, as generators.
+    rules: ["."],
   },
   "adapters/sqlite": {
     connection: [],

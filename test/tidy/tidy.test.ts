@@ -43,7 +43,6 @@ const onlyIn = {
     "topics/positions.ts",
     "restore.ts",
     "connection/statement.ts",
-    "connection/transaction.ts",
   ],
 };
 

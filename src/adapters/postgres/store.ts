@@ -7,7 +7,6 @@ import { hash } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ConductorStore } from "../../ports/store/conductor-store.ts";
-import type { DeliveryStore } from "../../ports/store/delivery-store.ts";
 import type { TokenStore } from "../../ports/store/token-store.ts";
 import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import type { Random } from "../../ports/random.ts";
@@ -15,22 +14,22 @@ import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TopicStore } from "../../ports/store/topic-store.ts";
 import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import { runAct } from "../sql/rules/act.ts";
+import { setLimit } from "../sql/rules/limit-settings.ts";
+import { composeRules } from "../sql/rules/verbs.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
 import { readAddress } from "./connection/address.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { TaskClaims } from "./fleet/task-claims.ts";
 import { Planning } from "./batches/planning.ts";
 import { Connection } from "./connection/connection.ts";
 import { ContentClaims } from "./chunks/content-claims.ts";
-import { Deliveries } from "./topics/deliveries.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { DeadLetters } from "./batches/dead-letters.ts";
 import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
-import { LimitSettings } from "./limits/limit-settings.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseMissing } from "./connection/migrate.ts";
 import { OperatorActs } from "./batches/operator-acts.ts";
@@ -127,8 +126,6 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
   const parts = { ...basis, connection, topics, buckets, lifecycle, ledger };
   return {
     ...parts,
-    limits: new LimitSettings(permits),
-    claims: new TaskClaims(host),
     planning: new Planning(parts),
     acts: new OperatorActs(parts),
     pruning: new Pruning(topics),
@@ -138,7 +135,6 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
     queries: new Queries(deadLetters, steps),
     loads: new Loads(host),
     waitReasons: new WaitReasons(parts),
-    deliveries: new Deliveries(),
     changes: new ChangeWatch(connection, clock, random),
   };
 }
@@ -153,12 +149,13 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     spansHosts: true,
     dialect: "postgres",
     looks: LOOKS,
+    ...composeShared(connection, surroundings.host),
     ...composeConducting(parts),
     ...composeOperating(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeLimiting(parts),
-    ...composeDelivering(parts),
+    ...composeTopics(parts),
     ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.planning, transaction, act),
@@ -193,19 +190,14 @@ async function findBatch(parts: Parts, tx: Transaction, id: string): Promise<Bat
   return row;
 }
 
-function composeConducting(parts: Parts): ConductorStore {
-  const { connection, claims, planning, settling } = parts;
+function composeConducting(parts: Parts): Omit<ConductorStore, "claim" | "unclaim"> {
+  const { connection, planning, settling } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   /** A change of one batch. */
   const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
     write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
   return {
-    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
-    claim: async (task, worker, forMs) =>
-      !(await connection.read((tx) => claims.isTaken(tx, task, worker))) &&
-      write((tx) => claims.claim(tx, task, worker, forMs)),
-    unclaim: (task, worker) => write((tx) => claims.unclaim(tx, task, worker)),
     submit: (submission) => write((tx) => planning.submit(tx, submission)),
     startSlicing: (id, afresh) => change(id, (tx, row) => planning.startSlicing(tx, row, afresh)),
     plan: (part) => change(part.batch, (tx, row) => planning.plan(tx, row, part)),
@@ -229,7 +221,7 @@ function composeConducting(parts: Parts): ConductorStore {
 }
 
 function composeOperating(parts: Parts): OperatorStore {
-  const { connection, acts, lanes, deadLetters, pruning, limits, records } = parts;
+  const { connection, acts, lanes, deadLetters, pruning, records } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
@@ -270,7 +262,7 @@ function composeOperating(parts: Parts): OperatorStore {
     setLimit: (request, act) =>
       write(async (tx) => {
         if (request.kind === "cap") await check(tx, request.scope, request.name);
-        return limits.set(tx, request, act);
+        return runAct(setLimit(tx.rules, request, act));
       }),
   };
 }
@@ -321,8 +313,8 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(parts: Parts): QueryStore {
-  const { connection, planning, queries, waitReasons, deadLetters, limits, permits, loads } = parts;
+function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimitChanges"> {
+  const { connection, planning, queries, waitReasons, deadLetters, permits, loads } = parts;
   const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
   const readOf = <T>(
     id: string,
@@ -359,42 +351,42 @@ function composeReading(parts: Parts): QueryStore {
       return read((tx) => queries.readLastPosition(tx));
     },
     recount: (id) => readIfThere(id, (tx, row) => queries.recount(tx, row)),
-    listLimits: () => read((tx) => limits.list(tx)),
-    listLimitChanges: (afterSeq, limit) => read((tx) => limits.listChanges(tx, afterSeq, limit)),
     listCapUse: () => read((tx) => permits.listUse(tx)),
     readLoad: (endedSince) => read((tx) => loads.read(tx, endedSince)),
   };
 }
 
-type Deliver = DeliveryStore & TopicStore & Pick<Store, "readPosition" | "savePosition">;
-
-function composeDelivering({ connection, deliveries, topics }: Parts): Deliver {
-  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
-    connection.write(change);
-  const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
+/** Calls that are rules of both stores; a reader starts where everything has its position. */
+function composeShared(connection: Connection, host: Host): ReturnType<typeof composeRules> {
+  const verbs = composeRules(
+    {
+      read: (rule) => connection.read((tx) => runAct(rule(tx.rules))),
+      write: (rule) => connection.write((tx) => runAct(rule(tx.rules))),
+    },
+    host,
+  );
   return {
-    readPosition: (reader) => read((tx) => deliveries.readPosition(tx, reader)),
-    savePosition: (reader, position, from) =>
-      write((tx) => deliveries.savePosition(tx, reader, position, from)),
+    ...verbs,
     startReader: async (reader, start) => {
       await numberRecords(connection);
       await numberMessages(connection);
-      return write((tx) => deliveries.startReader(tx, reader, start));
+      return verbs.startReader(reader, start);
     },
-    keepUndelivered: (undelivered, from) =>
-      write((tx) => deliveries.keepUndelivered(tx, undelivered, from)),
-    listUndelivered: (page) => read((tx) => deliveries.listUndelivered(tx, page)),
-    dropUndelivered: (id) => write((tx) => deliveries.dropUndelivered(tx, id)),
-    forgetReader: (reader) => write((tx) => deliveries.forgetReader(tx, reader)),
+  };
+}
+
+function composeTopics({
+  connection,
+  topics,
+}: Parts): Pick<TopicStore, "readMessages" | "listTopics"> {
+  return {
     readMessages: async (topic, after, limit) => {
       await numberMessages(connection);
-      return read((tx) => topics.read(tx, topic, after, limit));
+      return connection.read((tx) => topics.read(tx, topic, after, limit));
     },
     listTopics: async () => {
       await numberMessages(connection);
-      return read((tx) => topics.list(tx));
+      return connection.read((tx) => topics.list(tx));
     },
-    rewindReader: (reader, position) =>
-      write((tx) => deliveries.rewindReader(tx, reader, position)),
   };
 }

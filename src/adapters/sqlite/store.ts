@@ -19,20 +19,20 @@ import type { WorkerStore } from "../../ports/store/worker-store.ts";
 import { adoptBoot } from "./adopt-boot.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { TaskClaims } from "./fleet/task-claims.ts";
 import { Planning } from "./batches/planning.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/connection.ts";
-import { Deliveries } from "./topics/deliveries.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
+import { runNow } from "../sql/rules/act.ts";
+import { setLimit } from "../sql/rules/limit-settings.ts";
+import { composeRules } from "../sql/rules/verbs.ts";
 import { commitWithSavepoints } from "./chunks/item-statements.ts";
 import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { DeadLetters } from "./batches/dead-letters.ts";
 import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
-import { LimitSettings } from "./limits/limit-settings.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
 import { OperatorActs } from "./batches/operator-acts.ts";
@@ -142,8 +142,6 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     ledger,
     records,
     permits,
-    limits: new LimitSettings(connection, clock, permits),
-    claims: new TaskClaims(connection, clock, host),
     planning: new Planning({ ...parts, lifecycle }),
     acts: new OperatorActs({ ...parts, lifecycle }),
     pruning: new Pruning(connection, clock, topics),
@@ -152,7 +150,6 @@ function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
     queries: new Queries(connection, deadLetters, steps),
     loads: new Loads(connection, clock, host),
     waitReasons: new WaitReasons(parts),
-    deliveries: new Deliveries(connection, clock),
     buckets: new TokenBuckets(connection, clock),
     topics,
     changes: new ChangeWatch(connection, clock),
@@ -163,13 +160,11 @@ interface Parts {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly permits: ConcurrencyPermits;
-  readonly limits: LimitSettings;
   readonly workers: Workers;
   readonly lanes: Lanes;
   readonly deadLetters: DeadLetters;
   readonly ledger: Ledger;
   readonly records: RecordLog;
-  readonly claims: TaskClaims;
   readonly planning: Planning;
   readonly acts: OperatorActs;
   readonly pruning: Pruning;
@@ -178,7 +173,6 @@ interface Parts {
   readonly queries: Queries;
   readonly loads: Loads;
   readonly waitReasons: WaitReasons;
-  readonly deliveries: Deliveries;
   readonly buckets: TokenBuckets;
   readonly topics: Topics;
   readonly changes: ChangeWatch;
@@ -186,12 +180,18 @@ interface Parts {
 
 function composeStore(connection: Connection, clock: Clock, host: Host): Store {
   const parts = composeParts(connection, clock, host);
-  const { deliveries, topics, changes } = parts;
-  const write = <T>(change: () => T): Promise<T> => connection.write(change);
+  const { topics, changes } = parts;
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
     name: connection.path,
     dialect: "sqlite",
+    ...composeRules(
+      {
+        read: (rule) => connection.read(({ rules }) => runNow(rule(rules))),
+        write: (rule) => connection.write(({ rules }) => runNow(rule(rules))),
+      },
+      host,
+    ),
     ...composeConducting(parts),
     ...composeOperating(parts),
     ...composeWorking(parts),
@@ -199,18 +199,8 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
     ...composeLimiting(parts),
     ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
     watch: (onChange) => changes.watch(onChange),
-    readPosition: (reader) => read(() => deliveries.readPosition(reader)),
-    savePosition: (reader, position, from) =>
-      write(() => deliveries.savePosition(reader, position, from)),
-    startReader: (reader, start) => write(() => deliveries.startReader(reader, start)),
-    keepUndelivered: (undelivered, from) =>
-      write(() => deliveries.keepUndelivered(undelivered, from)),
-    listUndelivered: (page) => read(() => deliveries.listUndelivered(page)),
-    dropUndelivered: (id) => write(() => deliveries.dropUndelivered(id)),
-    forgetReader: (reader) => write(() => deliveries.forgetReader(reader)),
     readMessages: (topic, after, limit) => read(() => topics.read(topic, after, limit)),
     listTopics: () => read(() => topics.list()),
-    rewindReader: (reader, position) => write(() => deliveries.rewindReader(reader, position)),
     backup: (path) => backUp(connection.path, path),
     close: async () => {
       changes.stop();
@@ -228,16 +218,11 @@ function findBatch({ planning, connection }: Parts, id: string): BatchRow {
   });
 }
 
-function composeConducting(parts: Parts): ConductorStore {
-  const { connection, claims, planning, settling } = parts;
+function composeConducting(parts: Parts): Omit<ConductorStore, "claim" | "unclaim"> {
+  const { connection, planning, settling } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
-    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
-    claim: async (task, worker, forMs) =>
-      !(await connection.read(() => claims.isTaken(task, worker))) &&
-      write(() => claims.claim(task, worker, forMs)),
-    unclaim: (task, worker) => write(() => claims.unclaim(task, worker)),
     submit: (submission) => write(() => planning.submit(submission)),
     startSlicing: (id, afresh) => write(() => planning.startSlicing(find(id), afresh)),
     plan: (part) => write(() => planning.plan(find(part.batch), part)),
@@ -257,7 +242,7 @@ function composeConducting(parts: Parts): ConductorStore {
 }
 
 function composeOperating(parts: Parts): OperatorStore {
-  const { connection, acts, lanes, deadLetters, pruning, limits } = parts;
+  const { connection, acts, lanes, deadLetters, pruning } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   return {
@@ -290,9 +275,9 @@ function composeOperating(parts: Parts): OperatorStore {
         ? connection.read(() => pruning.prune(policy))
         : write(() => pruning.prune(policy)),
     setLimit: (request, act) =>
-      write(() => {
+      connection.write(({ rules }) => {
         if (request.kind === "cap" && request.scope === "batch") find(request.name);
-        return limits.set(request, act);
+        return runNow(setLimit(rules, request, act));
       }),
   };
 }
@@ -349,9 +334,8 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(parts: Parts): QueryStore {
-  const { connection, planning, queries, waitReasons, deadLetters, limits, permits, clock, loads } =
-    parts;
+function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimitChanges"> {
+  const { connection, planning, queries, waitReasons, deadLetters, permits, clock, loads } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
@@ -374,8 +358,6 @@ function composeReading(parts: Parts): QueryStore {
     readRecords: (id, after, limit) => read(() => queries.readRecords(id, after, limit)),
     readLastPosition: () => read(() => queries.readLastPosition()),
     recount: (id) => readIfThere(id, (row) => queries.recount(row)),
-    listLimits: () => read(() => limits.list()),
-    listLimitChanges: (afterSeq, limit) => read(() => limits.listChanges(afterSeq, limit)),
     readLoad: (endedSince) => read(() => loads.read(endedSince)),
     listCapUse: () => read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
   };

@@ -1,5 +1,8 @@
 /** A statement that the server prepares once per connection, and values as it can store them. */
 import { hash } from "node:crypto";
+import type { Value } from "../../sql/rules/statement.ts";
+
+export type { Value } from "../../sql/rules/statement.ts";
 
 export interface Statement {
   /** The same in every process: a pooler may give a connection to any of them. */
@@ -12,13 +15,6 @@ const NAME_CHARS = 20;
 export function statement(text: string): Statement {
   return { name: `sluice_${hash("sha256", text).slice(0, NAME_CHARS)}`, text };
 }
-
-export type Value =
-  | string
-  | number
-  | null
-  | Uint8Array
-  | readonly (string | number | null | Uint8Array)[];
 
 /**
  * PostgreSQL's text allows every character except NUL, which users' keys and messages may contain.

@@ -5,6 +5,8 @@
  */
 import type { QueryResult } from "pg";
 import { invariant } from "../../../core/base/invariant.ts";
+import type { LockKind, RuleTransaction } from "../../sql/rules/transaction.ts";
+import { PostgresRules } from "./rules.ts";
 import { encodeValue, type Statement, type Value } from "./statement.ts";
 
 /** What a transaction needs from a connection. */
@@ -21,19 +23,16 @@ export interface Question {
   query_timeout?: number;
 }
 
-/** Another transaction holds a lock that must not be waited for: everything starts again. */
-export class LockTaken extends Error {
-  override readonly name = "LockTaken";
-}
-
-/** What the store's locks are for, so that their names do not collide. */
-export type LockKind = "lane" | "pauses" | "scope" | "numbering" | "limits";
-
 export interface Instant {
   /** Milliseconds for leases, back-off and limits, with a fraction. */
   readonly now: number;
   /** Milliseconds since 1970, for people. */
   readonly wallMs: number;
+}
+
+/** Another transaction holds a lock that must not be waited for: everything starts again. */
+export class LockTaken extends Error {
+  override readonly name = "LockTaken";
 }
 
 export class Transaction {
@@ -45,6 +44,7 @@ export class Transaction {
   #instant: (Instant & { readonly id: string | null }) | null = null;
   #fault: unknown = null;
   #notifies = false;
+  #rules: RuleTransaction | null = null;
 
   constructor(
     line: Line,
@@ -82,6 +82,12 @@ export class Transaction {
   #known(): Instant & { readonly id: string | null } {
     invariant(this.#instant !== null, "a transaction has begun before its time is asked for");
     return this.#instant;
+  }
+
+  /** The same transaction, for rules of both stores. */
+  get rules(): RuleTransaction {
+    this.#rules ??= new PostgresRules(this);
+    return this.#rules;
   }
 
   /** For a caller that needs the time before its first statement. */

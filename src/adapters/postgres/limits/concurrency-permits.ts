@@ -60,7 +60,6 @@ const PUT = statement(
 );
 const DROP = statement("DELETE FROM permit WHERE worker = $1 AND scope = ANY($2::text[])");
 const DROP_SCOPE = statement("DELETE FROM permit WHERE scope = $1");
-const DROP_UNDECLARED = statement("DELETE FROM permit WHERE scope = $1 AND declared IS NULL");
 const DROP_OF = statement("DELETE FROM permit WHERE worker = $1");
 const DROP_EXPIRED = statement("DELETE FROM permit WHERE until <= $1");
 const FIND_EXPIRED = statement("SELECT 1 FROM permit WHERE until <= $1 LIMIT 1");
@@ -193,9 +192,9 @@ export class ConcurrencyPermits {
     await tx.run(DROP_OF, worker);
   }
 
-  /** Nothing of the scope runs any more, or it is no longer capped. */
-  async forget(tx: Transaction, scope: string, onlyUndeclared = false): Promise<void> {
-    await tx.run(onlyUndeclared ? DROP_UNDECLARED : DROP_SCOPE, scope);
+  /** Nothing of the scope runs any more. */
+  async forget(tx: Transaction, scope: string): Promise<void> {
+    await tx.run(DROP_SCOPE, scope);
   }
 
   /** Live slots by scope. */

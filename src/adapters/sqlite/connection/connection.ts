@@ -7,6 +7,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, sleep } from "../../../ports/clock.ts";
 import type { Random } from "../../../ports/random.ts";
 import { isBusy, translateError } from "./errors.ts";
+import { Statements, Transaction } from "./transaction.ts";
 
 export const SYNCHRONOUS_MODES = ["full", "normal"] as const;
 /** `full`: a commit survives a power cut. `normal`: it survives any crash of processes. */
@@ -40,6 +41,8 @@ const OVERWRITE_PAGES = "PRAGMA secure_delete = ON";
 
 export class Connection {
   readonly path: string;
+  /** Of the moment: calls are synchronous, so there is never another one. */
+  readonly transaction: Transaction;
   readonly #db: DatabaseSync;
   readonly #busyMs: number;
   readonly #clock: Clock;
@@ -48,6 +51,7 @@ export class Connection {
 
   private constructor(db: DatabaseSync, options: ConnectionOptions) {
     this.#db = db;
+    this.transaction = new Transaction(new Statements(db), options.clock);
     this.path = options.path;
     this.#busyMs = options.busyMs;
     this.#clock = options.clock;
@@ -103,11 +107,11 @@ export class Connection {
   }
 
   /** Runs a change in its own transaction; retries it as a whole while the file is locked. */
-  async write<T>(change: () => T): Promise<T> {
+  async write<T>(change: (transaction: Transaction) => T): Promise<T> {
     const result = await this.#retryWhileLocked(() => {
       this.#db.exec("BEGIN IMMEDIATE");
       try {
-        const changed = change();
+        const changed = change(this.transaction);
         this.#db.exec("COMMIT");
         return changed;
       } catch (error) {
@@ -125,11 +129,11 @@ export class Connection {
    * reading, the log may still contain it until it is next emptied, at the latest when the last
    * process closes the file.
    */
-  async erase<T>(change: () => T): Promise<T> {
-    const result = await this.write(() => {
+  async erase<T>(change: (transaction: Transaction) => T): Promise<T> {
+    const result = await this.write((transaction) => {
       this.#db.exec(OVERWRITE_PAGES);
       try {
-        return change();
+        return change(transaction);
       } finally {
         this.#db.exec(OVERWRITE_ROWS);
       }
@@ -148,8 +152,8 @@ export class Connection {
     });
   }
 
-  async read<T>(look: () => T): Promise<T> {
-    return this.#retryWhileLocked(look);
+  async read<T>(look: (transaction: Transaction) => T): Promise<T> {
+    return this.#retryWhileLocked(() => look(this.transaction));
   }
 
   async #retryWhileLocked<T>(attempt: () => T): Promise<T> {

@@ -48,7 +48,6 @@ export class ConcurrencyPermits {
   readonly #selectOf: StatementSync;
   readonly #drop: StatementSync;
   readonly #dropScope: StatementSync;
-  readonly #dropUndeclared: StatementSync;
   readonly #dropOf: StatementSync;
   readonly #dropExpired: StatementSync;
   readonly #hasExpired: StatementSync;
@@ -77,7 +76,6 @@ export class ConcurrencyPermits {
     );
     this.#drop = prepare("DELETE FROM permit WHERE scope = ? AND worker = ?");
     this.#dropScope = prepare("DELETE FROM permit WHERE scope = ?");
-    this.#dropUndeclared = prepare("DELETE FROM permit WHERE scope = ? AND declared IS NULL");
     this.#dropOf = prepare("DELETE FROM permit WHERE worker = ?");
     this.#dropExpired = prepare("DELETE FROM permit WHERE until <= ?");
     this.#hasExpired = prepare("SELECT 1 FROM permit WHERE until <= ? LIMIT 1");
@@ -258,9 +256,9 @@ export class ConcurrencyPermits {
     this.#dropOf.run(worker);
   }
 
-  /** Nothing of the scope runs any more, or it is no longer capped. */
-  forget(scope: string, onlyUndeclared = false): void {
-    (onlyUndeclared ? this.#dropUndeclared : this.#dropScope).run(scope);
+  /** Nothing of the scope runs any more. */
+  forget(scope: string): void {
+    this.#dropScope.run(scope);
   }
 
   /** Live slots by scope. */

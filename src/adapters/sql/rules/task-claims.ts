@@ -1,7 +1,8 @@
 /** Claims on background tasks that one worker at a time should do. */
-import type { Host } from "../../sql/host.ts";
-import { statement } from "../connection/statement.ts";
-import type { Transaction } from "../connection/transaction.ts";
+import type { Host } from "../host.ts";
+import { type Act, answered } from "./act.ts";
+import { statement } from "./statement.ts";
+import type { RuleTransaction } from "./transaction.ts";
 
 interface ClaimRow {
   readonly worker: number;
@@ -28,21 +29,21 @@ export class TaskClaims {
     this.#host = host;
   }
 
-  async claim(tx: Transaction, task: string, worker: number, forMs: number): Promise<boolean> {
-    const held = await tx.get<ClaimRow>(FIND, task);
+  *claim(tx: RuleTransaction, task: string, worker: number, forMs: number): Act<boolean> {
+    const held = yield* tx.get<ClaimRow>(FIND, task);
     if (this.#isHeld(tx, held, worker)) return false;
     const now = Math.floor(tx.now);
     // The claim has not expired, but it does not count: its process is gone.
     const gone = held !== undefined && held.until > now ? held.worker : null;
-    return (await tx.run(PUT, task, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
+    return (yield* tx.run(PUT, task, worker, Math.floor(tx.now + forMs), now, gone)) > 0;
   }
 
   /** Another worker has it. */
-  async isTaken(tx: Transaction, task: string, worker: number): Promise<boolean> {
-    return this.#isHeld(tx, await tx.get<ClaimRow>(FIND, task), worker);
+  *isTaken(tx: RuleTransaction, task: string, worker: number): Act<boolean> {
+    return this.#isHeld(tx, yield* tx.get<ClaimRow>(FIND, task), worker);
   }
 
-  #isHeld(tx: Transaction, held: ClaimRow | undefined, worker: number): boolean {
+  #isHeld(tx: RuleTransaction, held: ClaimRow | undefined, worker: number): boolean {
     return (
       held !== undefined &&
       held.worker !== worker &&
@@ -55,9 +56,10 @@ export class TaskClaims {
     return process === null || !this.#host.isGone(process);
   }
 
-  async unclaim(tx: Transaction, task: string, worker: number): Promise<void> {
+  unclaim(tx: RuleTransaction, task: string, worker: number): Act<void> {
     tx.send(DELETE, task, worker);
     // Another process may be waiting for it.
     tx.notify();
+    return answered(undefined);
   }
 }
