@@ -26,6 +26,8 @@ CREATE TABLE batch (
   input TEXT,
   input_hash TEXT NOT NULL,
   settings TEXT NOT NULL,              -- JSON
+  caps TEXT,                           -- JSON: the caps in its settings
+  max_run_ms REAL,                     -- the limit in its settings
   state TEXT NOT NULL CHECK (state IN (
     'submitted', 'slicing', 'ready', 'running',
     'succeeded', 'completed_with_errors', 'failed', 'cancelled', 'expired')),
@@ -97,6 +99,9 @@ CREATE TABLE step (
   version TEXT NOT NULL,
   tenant TEXT NOT NULL DEFAULT '',
   name TEXT NOT NULL,
+  chunk_size INTEGER NOT NULL,         -- as in its settings, as is the next
+  max_redrives INTEGER NOT NULL,
+  watched_failures INTEGER NOT NULL CHECK (watched_failures IN (0, 1)),  -- has a budget or a canary
   running INTEGER NOT NULL DEFAULT 0 CHECK (running IN (0, 1)),  -- its chunks may be leased
   sliced INTEGER NOT NULL DEFAULT 0 CHECK (sliced IN (0, 1)),    -- its plan is complete
   sliced_drive INTEGER NOT NULL DEFAULT 0,  -- the drive in which its plan was last completed
@@ -427,7 +432,7 @@ CREATE TABLE share_clock (
   pipeline TEXT PRIMARY KEY,
   virtual REAL NOT NULL,
   item_ms REAL NOT NULL,
-  turns INTEGER NOT NULL
+  turns INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 -- How many handlers at once a worker may run in a scope that has a cap.

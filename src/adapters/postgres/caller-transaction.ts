@@ -8,7 +8,9 @@ import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Planning } from "./batches/planning.ts";
+import { type Act, runAct } from "../sql/rules/act.ts";
+import type { Planning } from "../sql/rules/planning.ts";
+import type { RuleTransaction } from "../sql/rules/transaction.ts";
 import { type Connection, findParser } from "./connection/connection.ts";
 import { readCode, translateError } from "./connection/errors.ts";
 import { statement } from "./connection/statement.ts";
@@ -96,22 +98,26 @@ async function begin(
   return { path, tx: connection.adopt(line, now) };
 }
 
-function composeVerbs(planning: Planning, tx: Transaction): CallerTransactionStore {
-  const lock = async (id: string): Promise<BatchRow> => {
-    const row = await planning.lock(tx, id);
-    if (row !== undefined) return row;
-    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this transaction`, {
-      kind: "batch",
-    });
-  };
+function composeVerbs(planning: Planning, { rules: tx }: Transaction): CallerTransactionStore {
+  const change = <T>(id: string, act: (row: BatchRow) => Act<T>): Promise<T> =>
+    runAct(changeBatch(planning, tx, id, act));
   return {
-    submit: (submission) => planning.submit(tx, submission),
-    startSlicing: async (id, afresh) => planning.startSlicing(tx, await lock(id), afresh),
-    plan: async (part) => planning.plan(tx, await lock(part.batch), part),
-    finishSlicing: async (id, chunks, fence) =>
-      planning.finishSlicing(tx, await lock(id), chunks, fence),
-    fail: async (id, reason) => planning.fail(tx, await lock(id), reason),
+    submit: (submission) => runAct(planning.submit(tx, submission)),
+    startSlicing: (id, afresh) => change(id, (row) => planning.startSlicing(tx, row, afresh)),
+    plan: (part) => change(part.batch, (row) => planning.plan(tx, row, part)),
+    finishSlicing: (id, chunks, fence) =>
+      change(id, (row) => planning.finishSlicing(tx, row, chunks, fence)),
+    fail: (id, reason) => change(id, (row) => planning.fail(tx, row, reason)),
   };
+}
+
+function* changeBatch<T>(
+  planning: Planning,
+  tx: RuleTransaction,
+  id: string,
+  act: (row: BatchRow) => Act<T>,
+): Act<T> {
+  return yield* act(yield* planning.lock(tx, id, "this transaction"));
 }
 
 /**

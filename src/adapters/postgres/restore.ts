@@ -5,9 +5,7 @@
 import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
 import { measureLink } from "../../core/ledger/item-ledger.ts";
-import type { StepSettings } from "../../core/batch/step.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchSettings } from "../../ports/store/conductor-store.ts";
 import type { StoreDump } from "../../ports/store/dump.ts";
 import type { Random } from "../../ports/random.ts";
 import { readAddress } from "./connection/address.ts";
@@ -16,23 +14,8 @@ import { encodeValue, type Value } from "./connection/statement.ts";
 
 type Row = Record<string, unknown>;
 
-/** Columns of this schema that are derived from a batch's settings, or stored differently. */
-const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>> = {
-  batch: ({ settings }) => {
-    const { caps, maxRunMs } = JSON.parse(settings as string) as BatchSettings;
-    return {
-      caps: caps === undefined ? null : JSON.stringify(caps),
-      max_run_ms: maxRunMs ?? null,
-    };
-  },
-  step: ({ batch, step }, settings) => {
-    const { chunkSize, maxRedrives, budget, canary } = settings(batch as number, step as number);
-    return {
-      chunk_size: chunkSize,
-      max_redrives: maxRedrives,
-      watched_failures: budget !== null || canary !== null ? 1 : 0,
-    };
-  },
+/** Columns of this schema that a file has not, or stores differently. */
+const DERIVED: Readonly<Record<string, (row: Row) => Row>> = {
   ledger_link: ({ body, lines, details }) => {
     const block =
       lines === null ? null : { lines: lines as string, details: details as string | null };
@@ -44,8 +27,6 @@ const DERIVED: Readonly<Record<string, (row: Row, settings: SettingsOf) => Row>>
     due_at: state === "waiting" ? dueAt : null,
   }),
 };
-
-type SettingsOf = (batch: number, step: number) => StepSettings;
 
 const COLUMNS = `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
@@ -88,18 +69,12 @@ async function restore(
     await client.query(`SET LOCAL search_path TO ${pg.escapeIdentifier(connection.schema)}`);
     await client.query("LOCK TABLE batch IN EXCLUSIVE MODE");
     await refuseUsed(client, connection.name);
-    const settings = new Map<number, BatchSettings["steps"]>();
-    const settingsOf: SettingsOf = (batch, step) =>
-      (settings.get(batch) ?? [])[step] as StepSettings;
-    // Batches first: columns that are derived for steps need their settings.
-    const tables = dump.tables.toSorted((a, b) => rank(a.name) - rank(b.name));
-    for (const table of tables) {
+    for (const table of dump.tables) {
       const { name } = table;
       const { rows: columns } = await client.query<Column>(COLUMNS, [connection.schema, name]);
       let count = 0;
       for (const page of table.readPages()) {
-        const full = page.map((row) => ({ ...row, ...DERIVED[name]?.(row, settingsOf) }));
-        if (name === "batch") for (const row of full) noteSettings(settings, row);
+        const full = page.map((row) => ({ ...row, ...DERIVED[name]?.(row) }));
         await insert(client, name, columns, full);
         count += full.length;
       }
@@ -108,15 +83,6 @@ async function restore(
     await continueSequences(client, connection.schema);
   });
   return counts;
-}
-
-function rank(table: string): number {
-  return table === "batch" ? 0 : 1;
-}
-
-function noteSettings(settings: Map<number, BatchSettings["steps"]>, row: Row): void {
-  const { steps } = JSON.parse(row["settings"] as string) as BatchSettings;
-  settings.set(row["num"] as number, steps);
 }
 
 async function refuseUsed(client: pg.Client, name: string): Promise<void> {

@@ -6,41 +6,42 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductorStore } from "../../ports/store/conductor-store.ts";
+import type { InlineResult, PlanPart } from "../../ports/store/conductor-store.ts";
+import type { ReaderStart } from "../../ports/store/delivery-store.ts";
+import type { PrunePolicy, PruneResult } from "../../ports/store/operator-store.ts";
 import type { TokenStore } from "../../ports/store/token-store.ts";
-import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import type { Random } from "../../ports/random.ts";
 import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TopicStore } from "../../ports/store/topic-store.ts";
-import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.ts";
 import { runAct } from "../sql/rules/act.ts";
-import { setLimit } from "../sql/rules/limit-settings.ts";
-import { composeRules } from "../sql/rules/verbs.ts";
+import type { PostgresRules } from "./connection/rules.ts";
+import {
+  composeConducting,
+  composeDelivering,
+  composeOperating,
+  composeRules,
+  type RuleRunner,
+} from "../sql/rules/verbs.ts";
+import { materialise } from "./chunks/lease-runs.ts";
+import { writeChunks } from "./chunks/planned-chunks.ts";
 import { describeHost, type Host } from "../sql/host.ts";
-import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
+import { type BatchRow, toSnapshot } from "../sql/rows.ts";
 import { readAddress } from "./connection/address.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { Planning } from "./batches/planning.ts";
 import { Connection } from "./connection/connection.ts";
 import { ContentClaims } from "./chunks/content-claims.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
-import { Lanes } from "./batches/lanes.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { DeadLetters } from "./batches/dead-letters.ts";
-import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseMissing } from "./connection/migrate.ts";
-import { OperatorActs } from "./batches/operator-acts.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { numberMessages, numberRecords } from "./topics/positions.ts";
 import { Pruning } from "./batches/pruning.ts";
 import { Queries } from "./reading/queries.ts";
-import { RecordLog } from "./ledger/records.ts";
-import { Redriving } from "./batches/redriving.ts";
 import { FairShares } from "./limits/fair-shares.ts";
-import { Steps } from "./batches/steps.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
 import type { Transaction } from "./connection/transaction.ts";
@@ -109,32 +110,31 @@ interface Surroundings {
 
 /** The parts behind the store's calls, each made from those before it. */
 function composeParts(connection: Connection, { clock, random, host }: Surroundings) {
-  const records = new RecordLog((text) => hash("sha256", text));
+  const rules = composeRules({
+    host,
+    sha256: (text) => hash("sha256", text),
+    writeChunks,
+    writeOutLeases: (tx, num) => materialise((tx as PostgresRules).transaction, num),
+  });
   const workers = new Workers(host);
-  const steps = new Steps();
-  const lanes = new Lanes(records, steps, workers);
-  const deadLetters = new DeadLetters(records, steps);
-  const ledger = new Ledger(records);
-  const redriving = new Redriving(steps, ledger);
+  const ledger = new Ledger(rules.records);
   const topics = new Topics();
   const chunks = new Chunks(topics);
   const shares = new FairShares();
   const permits = new ConcurrencyPermits();
   const buckets = new TokenBuckets();
-  const basis = { records, workers, lanes, steps, deadLetters, redriving, chunks, shares, permits };
-  const lifecycle = new BatchLifecycle(basis);
-  const parts = { ...basis, connection, topics, buckets, lifecycle, ledger };
+  const basis = { ...rules, connection, workers, ledger, topics, chunks, shares, permits, buckets };
   return {
-    ...parts,
-    planning: new Planning(parts),
-    acts: new OperatorActs(parts),
+    ...basis,
+    rules,
+    host,
     pruning: new Pruning(topics),
-    settling: new Settling(parts),
+    settling: new Settling(basis),
     contentClaims: new ContentClaims(chunks),
-    sweeping: new Sweeping(parts),
-    queries: new Queries(deadLetters, steps),
+    sweeping: new Sweeping(basis),
+    queries: new Queries(rules.deadLetters, rules.steps),
     loads: new Loads(host),
-    waitReasons: new WaitReasons(parts),
+    waitReasons: new WaitReasons(basis),
     changes: new ChangeWatch(connection, clock, random),
   };
 }
@@ -149,9 +149,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     spansHosts: true,
     dialect: "postgres",
     looks: LOOKS,
-    ...composeShared(connection, surroundings.host),
-    ...composeConducting(parts),
-    ...composeOperating(parts),
+    ...composeShared(parts),
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeLimiting(parts),
@@ -171,100 +169,63 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
   };
 }
 
-function refuseUnknown(id: string, { connection }: Parts): SluiceError {
-  const hint = "`sluice list` shows all batches.";
-  const message = `there is no batch ${id} in ${connection.name}`;
-  return new SluiceError("NOT_FOUND", message, { kind: "batch", hint });
-}
-
-/** Locks the batch for a change. */
-async function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
-  const row = await parts.planning.lock(tx, id);
-  if (row === undefined) throw refuseUnknown(id, parts);
-  return row;
-}
-
-async function findBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
-  const row = await parts.planning.find(tx, id);
-  if (row === undefined) throw refuseUnknown(id, parts);
-  return row;
-}
-
-function composeConducting(parts: Parts): Omit<ConductorStore, "claim" | "unclaim"> {
-  const { connection, planning, settling } = parts;
-  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
-    connection.write(change);
-  /** A change of one batch. */
-  const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
-    write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
-  return {
-    submit: (submission) => write((tx) => planning.submit(tx, submission)),
-    startSlicing: (id, afresh) => change(id, (tx, row) => planning.startSlicing(tx, row, afresh)),
-    plan: (part) => change(part.batch, (tx, row) => planning.plan(tx, row, part)),
-    finishSlicing: (id, chunks, fence) =>
-      change(id, (tx, row) => planning.finishSlicing(tx, row, chunks, fence)),
-    planInline: (part, lease) =>
-      change(part.batch, async (tx, row) => {
-        const planned = await planning.plan(tx, row, part);
-        if (planned.kind !== "planned") return planned;
-        const ready = await findBatch(parts, tx, part.batch);
-        const finished = await planning.finishSlicing(tx, ready, planned.chunks, part.fence);
-        if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
-        const { result } = await settling.work(tx, [], { ...lease, batch: part.batch });
-        const [chunk] = result.leased;
-        // Another batch holds its lane, it is paused, or a cap is reached.
-        return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
-      }),
-    seal: (id) => change(id, (tx, row) => planning.seal(tx, row)),
-    fail: (id, reason) => change(id, (tx, row) => planning.fail(tx, row, reason)),
+/** Calls that are rules of both stores. */
+function composeShared(parts: Parts) {
+  const { connection, rules, host, pruning } = parts;
+  const runner: RuleRunner = {
+    name: connection.name,
+    read: (rule) => connection.read((tx) => runAct(rule(tx.rules))),
+    write: (rule) => connection.write((tx) => runAct(rule(tx.rules))),
   };
-}
-
-function composeOperating(parts: Parts): OperatorStore {
-  const { connection, acts, lanes, deadLetters, pruning, records } = parts;
-  const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
-    connection.write(change);
-  const change = <T>(id: string, act: (tx: Transaction, row: BatchRow) => Promise<T>): Promise<T> =>
-    write(async (tx) => act(tx, await lockBatch(parts, tx, id)));
-  const check = async (tx: Transaction, scope: string, name: string): Promise<void> => {
-    if (scope === "batch") await findBatch(parts, tx, name);
-  };
+  const delivering = composeDelivering(runner);
   return {
-    cancel: (id, request) => change(id, (tx, row) => acts.cancel(tx, row, request)),
-    pause: (request) =>
-      write(async (tx) => {
-        await check(tx, request.scope, request.name);
-        return acts.pause(tx, request);
-      }),
-    resume: (scope, act) =>
-      write(async (tx) => {
-        await check(tx, scope.scope, scope.name);
-        return acts.resume(tx, scope, act);
-      }),
-    setLanePolicy: (lane, policy) => write((tx) => acts.setLanePolicy(tx, lane, policy)),
-    moveInLane: (id, move, act) =>
-      change(id, async (tx, row) => {
-        const kind = (await lanes.move(tx, row, move, act)) ? "done" : "moved_on";
-        return { kind, batch: toSnapshot(await records.get(tx, row.num)) };
-      }),
-    redrive: (id, request) => change(id, (tx, row) => acts.redrive(tx, row, request)),
-    editDeadLetter: (id, request) => change(id, (tx, row) => deadLetters.edit(tx, row, request)),
-    discardDeadLetters: (id, request) =>
-      change(id, (tx, row) => deadLetters.discard(tx, row, readSteps(row).length, request)),
-    prune: async (policy) => {
-      // Positions decide which records a reader still needs.
+    ...composeConducting(runner, rules, host),
+    ...composeOperating(runner, rules),
+    ...delivering,
+    planInline: (part: PlanPart, lease: LeaseRequest): Promise<InlineResult> =>
+      connection.write((tx) => planInline(parts, tx, part, lease)),
+    // Positions decide which records a reader starts at, and which it still needs.
+    startReader: async (reader: string, start: ReaderStart): Promise<number> => {
+      await numberRecords(connection);
+      await numberMessages(connection);
+      return delivering.startReader(reader, start);
+    },
+    prune: async (policy: PrunePolicy): Promise<PruneResult> => {
       await numberRecords(connection);
       await numberMessages(connection);
       return policy.dryRun
         ? connection.read((tx) => pruning.prune(tx, policy))
-        : write((tx) => pruning.prune(tx, policy));
+        : connection.write((tx) => pruning.prune(tx, policy));
     },
-    setLimit: (request, act) =>
-      write(async (tx) => {
-        if (request.kind === "cap") await check(tx, request.scope, request.name);
-        return runAct(setLimit(tx.rules, request, act));
-      }),
   };
+}
+
+async function planInline(
+  { planning, settling, connection }: Parts,
+  tx: Transaction,
+  part: PlanPart,
+  lease: LeaseRequest,
+): Promise<InlineResult> {
+  const { batch, fence } = part;
+  const row = await runAct(planning.lock(tx.rules, batch, connection.name));
+  const planned = await runAct(planning.plan(tx.rules, row, part));
+  if (planned.kind !== "planned") return planned;
+  const ready = await runAct(planning.find(tx.rules, batch, connection.name));
+  const finished = await runAct(planning.finishSlicing(tx.rules, ready, planned.chunks, fence));
+  if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
+  const { result } = await settling.work(tx, [], { ...lease, batch });
+  const [chunk] = result.leased;
+  // Another batch holds its lane, it is paused, or a cap is reached.
+  return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
+}
+
+/** Locks the batch for a change. */
+function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
+  return runAct(parts.planning.lock(tx.rules, id, parts.connection.name));
+}
+
+function findBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
+  return runAct(parts.planning.find(tx.rules, id, parts.connection.name));
 }
 
 function composeLimiting(parts: Parts): TokenStore {
@@ -313,8 +274,10 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimitChanges"> {
-  const { connection, planning, queries, waitReasons, deadLetters, permits, loads } = parts;
+function composeReading(
+  parts: Parts,
+): Omit<QueryStore, "listLimits" | "listLimitChanges" | "readDeadLetters"> {
+  const { connection, planning, queries, waitReasons, permits, loads } = parts;
   const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
   const readOf = <T>(
     id: string,
@@ -325,7 +288,7 @@ function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimi
     look: (tx: Transaction, row: BatchRow) => T | Promise<T>,
   ): Promise<T | null> =>
     read(async (tx) => {
-      const row = await planning.find(tx, id);
+      const row = await runAct(planning.look(tx.rules, id));
       return row === undefined ? null : look(tx, row);
     });
   return {
@@ -341,7 +304,6 @@ function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimi
     readManifests: (id, step, from, to) =>
       readOf(id, (tx, { num }) => queries.readManifests(tx, num, step, from, to)),
     readResults: (id, page) => readOf(id, (tx, { num }) => queries.readResults(tx, num, page)),
-    readDeadLetters: (id, page) => readOf(id, (tx, { num }) => deadLetters.read(tx, num, page)),
     readRecords: async (id, after, limit) => {
       await numberRecords(connection);
       return read((tx) => queries.readRecords(tx, id, after, limit));
@@ -353,25 +315,6 @@ function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimi
     recount: (id) => readIfThere(id, (tx, row) => queries.recount(tx, row)),
     listCapUse: () => read((tx) => permits.listUse(tx)),
     readLoad: (endedSince) => read((tx) => loads.read(tx, endedSince)),
-  };
-}
-
-/** Calls that are rules of both stores; a reader starts where everything has its position. */
-function composeShared(connection: Connection, host: Host): ReturnType<typeof composeRules> {
-  const verbs = composeRules(
-    {
-      read: (rule) => connection.read((tx) => runAct(rule(tx.rules))),
-      write: (rule) => connection.write((tx) => runAct(rule(tx.rules))),
-    },
-    host,
-  );
-  return {
-    ...verbs,
-    startReader: async (reader, start) => {
-      await numberRecords(connection);
-      await numberMessages(connection);
-      return verbs.startReader(reader, start);
-    },
   };
 }
 

@@ -8,7 +8,9 @@ import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import type { Planning } from "./batches/planning.ts";
+import { type Act, runNow } from "../sql/rules/act.ts";
+import type { Planning } from "../sql/rules/planning.ts";
+import type { RuleTransaction } from "../sql/rules/transaction.ts";
 import { Connection, type ConnectionOptions } from "./connection/connection.ts";
 import { translateError } from "./connection/errors.ts";
 
@@ -16,13 +18,13 @@ export interface WithinParts {
   /** The store's own. */
   readonly connection: Connection;
   readonly options: ConnectionOptions;
-  readonly compose: (connection: Connection) => Planning;
+  readonly planning: Planning;
 }
 
 export class CallerTransaction {
   readonly #parts: WithinParts;
   /** The statements stay prepared as long as the connection exists. */
-  readonly #known = new WeakMap<DatabaseSync, Planning>();
+  readonly #known = new WeakMap<DatabaseSync, Connection>();
 
   constructor(parts: WithinParts) {
     this.#parts = parts;
@@ -35,9 +37,9 @@ export class CallerTransaction {
     const { path } = this.#parts.options;
     const db = this.#check(transaction);
     try {
-      const planning = this.#known.get(db) ?? this.#compose(db);
+      const { transaction: callers } = this.#known.get(db) ?? this.#adopt(db);
       db.exec("SAVEPOINT sluice_within");
-      const result = await act(composeVerbs(planning));
+      const result = await act(composeVerbs(this.#parts.planning, callers.rules));
       db.exec("RELEASE sluice_within");
       return result;
     } catch (error) {
@@ -47,10 +49,10 @@ export class CallerTransaction {
     }
   }
 
-  #compose(db: DatabaseSync): Planning {
-    const planning = this.#parts.compose(Connection.adopt(db, this.#parts.options));
-    this.#known.set(db, planning);
-    return planning;
+  #adopt(db: DatabaseSync): Connection {
+    const connection = Connection.adopt(db, this.#parts.options);
+    this.#known.set(db, connection);
+    return connection;
   }
 
   #check(transaction: unknown): DatabaseSync {
@@ -83,19 +85,15 @@ function refuse(fault: string, path: string): SluiceError {
   });
 }
 
-function composeVerbs(planning: Planning): CallerTransactionStore {
-  const find = (id: string): BatchRow => {
-    const row = planning.find(id);
-    if (row !== undefined) return row;
-    throw new SluiceError("NOT_FOUND", `there is no batch ${id} in this transaction`, {
-      kind: "batch",
-    });
-  };
+function composeVerbs(planning: Planning, tx: RuleTransaction): CallerTransactionStore {
+  const run = async <T>(rule: () => Act<T>): Promise<T> => runNow(rule());
+  const find = (id: string): BatchRow => runNow(planning.find(tx, id, "this transaction"));
   return {
-    submit: async (submission) => planning.submit(submission),
-    startSlicing: async (id, afresh) => planning.startSlicing(find(id), afresh),
-    plan: async (part) => planning.plan(find(part.batch), part),
-    finishSlicing: async (id, chunks, fence) => planning.finishSlicing(find(id), chunks, fence),
-    fail: async (id, reason) => planning.fail(find(id), reason),
+    submit: (submission) => run(() => planning.submit(tx, submission)),
+    startSlicing: (id, afresh) => run(() => planning.startSlicing(tx, find(id), afresh)),
+    plan: (part) => run(() => planning.plan(tx, find(part.batch), part)),
+    finishSlicing: (id, chunks, fence) =>
+      run(() => planning.finishSlicing(tx, find(id), chunks, fence)),
+    fail: (id, reason) => run(() => planning.fail(tx, find(id), reason)),
   };
 }

@@ -7,43 +7,41 @@ import { hash } from "node:crypto";
 import type { TokenGrant } from "../../core/limits/bucket.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ConductorStore } from "../../ports/store/conductor-store.ts";
+import type { InlineResult, PlanPart } from "../../ports/store/conductor-store.ts";
 import type { TokenStore } from "../../ports/store/token-store.ts";
-import type { OperatorStore } from "../../ports/store/operator-store.ts";
 import { planInline } from "../../ports/store/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
 import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TransactionalStore } from "../../ports/store/caller-transaction.ts";
-import type { WorkerStore } from "../../ports/store/worker-store.ts";
+import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.ts";
 import { adoptBoot } from "./adopt-boot.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { Planning } from "./batches/planning.ts";
 import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/connection.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { runNow } from "../sql/rules/act.ts";
-import { setLimit } from "../sql/rules/limit-settings.ts";
-import { composeRules } from "../sql/rules/verbs.ts";
+import {
+  composeConducting,
+  composeDelivering,
+  composeOperating,
+  composeRules,
+  type RuleRunner,
+  type Rules,
+} from "../sql/rules/verbs.ts";
 import { commitWithSavepoints } from "./chunks/item-statements.ts";
-import { Lanes } from "./batches/lanes.ts";
+import { writeChunks } from "./chunks/planned-chunks.ts";
 import { Ledger } from "./ledger/ledger.ts";
-import { DeadLetters } from "./batches/dead-letters.ts";
-import { BatchLifecycle } from "./batches/batch-lifecycle.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
 import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
-import { OperatorActs } from "./batches/operator-acts.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { Pruning } from "./batches/pruning.ts";
 import { Queries } from "./reading/queries.ts";
-import { RecordLog } from "./ledger/records.ts";
-import { Redriving } from "./batches/redriving.ts";
-import { type BatchRow, readSteps, toSnapshot } from "../sql/rows.ts";
+import { type BatchRow, toSnapshot } from "../sql/rows.ts";
 import { FairShares } from "./limits/fair-shares.ts";
-import { Steps } from "./batches/steps.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
 import { WaitReasons } from "./reading/wait-reasons.ts";
@@ -77,15 +75,21 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
+    const rules = composeRules({
+      host,
+      sha256: (text) => hash("sha256", text),
+      writeChunks,
+      writeOutLeases: () => undefined,
+    });
     const callerTransaction = new CallerTransaction({
       connection,
       options: connectionOptions,
-      compose: (callers) => composeParts(callers, clock, host).planning,
+      planning: rules.planning,
     });
     const transactional: TransactionalStore = {
       within: (transaction, act) => callerTransaction.run(transaction, act),
     };
-    return { ...composeStore(connection, clock, host), ...transactional };
+    return { ...composeStore({ connection, clock, host, rules }), ...transactional };
   } catch (error) {
     connection.close();
     throw error;
@@ -107,97 +111,62 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
   }
 }
 
+interface Surroundings {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly host: Host;
+  readonly rules: Rules;
+}
+
 /** The parts behind the store's calls, each made from those before it. */
-function composeParts(connection: Connection, clock: Clock, host: Host): Parts {
-  const records = new RecordLog(connection, clock, (text) => hash("sha256", text));
+function composeParts({ connection, clock, host, rules }: Surroundings) {
   const workers = new Workers(connection, clock, host);
-  const steps = new Steps(connection);
-  const lanes = new Lanes(connection, clock, records, steps, workers);
-  const deadLetters = new DeadLetters(connection, records, steps);
-  const ledger = new Ledger(connection, records);
-  const redriving = new Redriving(connection, steps, ledger);
+  const ledger = new Ledger(connection, rules.records);
   const topics = new Topics(connection, clock);
   const chunks = new Chunks(connection, clock, topics);
   const shares = new FairShares(connection);
   const permits = new ConcurrencyPermits(connection);
-  const basis = {
-    connection,
-    clock,
-    records,
-    workers,
-    lanes,
-    steps,
-    deadLetters,
-    redriving,
-    chunks,
-  };
-  const parts = { ...basis, shares, permits, ledger };
-  const lifecycle = new BatchLifecycle(parts);
+  const parts = { ...rules, connection, clock, workers, ledger, topics, chunks, shares, permits };
   return {
-    connection,
-    clock,
-    workers,
-    lanes,
-    deadLetters,
-    ledger,
-    records,
-    permits,
-    planning: new Planning({ ...parts, lifecycle }),
-    acts: new OperatorActs({ ...parts, lifecycle }),
+    ...parts,
     pruning: new Pruning(connection, clock, topics),
-    settling: new Settling({ ...parts, lifecycle }),
-    sweeping: new Sweeping({ ...parts, lifecycle }),
-    queries: new Queries(connection, deadLetters, steps),
+    settling: new Settling(parts),
+    sweeping: new Sweeping(parts),
+    queries: new Queries(connection, rules.deadLetters, rules.steps),
     loads: new Loads(connection, clock, host),
     waitReasons: new WaitReasons(parts),
     buckets: new TokenBuckets(connection, clock),
-    topics,
     changes: new ChangeWatch(connection, clock),
   };
 }
 
-interface Parts {
-  readonly connection: Connection;
-  readonly clock: Clock;
-  readonly permits: ConcurrencyPermits;
-  readonly workers: Workers;
-  readonly lanes: Lanes;
-  readonly deadLetters: DeadLetters;
-  readonly ledger: Ledger;
-  readonly records: RecordLog;
-  readonly planning: Planning;
-  readonly acts: OperatorActs;
-  readonly pruning: Pruning;
-  readonly settling: Settling;
-  readonly sweeping: Sweeping;
-  readonly queries: Queries;
-  readonly loads: Loads;
-  readonly waitReasons: WaitReasons;
-  readonly buckets: TokenBuckets;
-  readonly topics: Topics;
-  readonly changes: ChangeWatch;
-}
+type Parts = ReturnType<typeof composeParts>;
 
-function composeStore(connection: Connection, clock: Clock, host: Host): Store {
-  const parts = composeParts(connection, clock, host);
-  const { topics, changes } = parts;
+function composeStore(surroundings: Surroundings): Store {
+  const { connection, host, rules } = surroundings;
+  const parts = composeParts(surroundings);
+  const { topics, changes, pruning } = parts;
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  const runner: RuleRunner = {
+    name: connection.path,
+    read: (rule) => connection.read((tx) => runNow(rule(tx.rules))),
+    write: (rule) => connection.write((tx) => runNow(rule(tx.rules))),
+  };
   return {
     name: connection.path,
     dialect: "sqlite",
-    ...composeRules(
-      {
-        read: (rule) => connection.read(({ rules }) => runNow(rule(rules))),
-        write: (rule) => connection.write(({ rules }) => runNow(rule(rules))),
-      },
-      host,
-    ),
-    ...composeConducting(parts),
-    ...composeOperating(parts),
+    ...composeConducting(runner, rules, host),
+    ...composeOperating(runner, rules),
+    ...composeDelivering(runner),
     ...composeWorking(parts),
     ...composeReading(parts),
     ...composeLimiting(parts),
     ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
+    planInline: (part, lease) => composePlanInline(parts, part, lease),
+    prune: (policy) =>
+      policy.dryRun
+        ? connection.read(() => pruning.prune(policy))
+        : connection.write(() => pruning.prune(policy)),
     watch: (onChange) => changes.watch(onChange),
     readMessages: (topic, after, limit) => read(() => topics.read(topic, after, limit)),
     listTopics: () => read(() => topics.list()),
@@ -210,76 +179,25 @@ function composeStore(connection: Connection, clock: Clock, host: Host): Store {
 }
 
 function findBatch({ planning, connection }: Parts, id: string): BatchRow {
-  const row = planning.find(id);
-  if (row !== undefined) return row;
-  throw new SluiceError("NOT_FOUND", `there is no batch ${id} in ${connection.path}`, {
-    kind: "batch",
-    hint: "`sluice list` shows all batches.",
-  });
+  return runNow(planning.find(connection.transaction.rules, id, connection.path));
 }
 
-function composeConducting(parts: Parts): Omit<ConductorStore, "claim" | "unclaim"> {
+/** Plan, finish and lease in one transaction. */
+function composePlanInline(
+  parts: Parts,
+  part: PlanPart,
+  lease: Omit<LeaseRequest, "batch">,
+): Promise<InlineResult> {
   const { connection, planning, settling } = parts;
-  const find = (id: string): BatchRow => findBatch(parts, id);
-  const write = <T>(change: () => T): Promise<T> => connection.write(change);
-  return {
-    submit: (submission) => write(() => planning.submit(submission)),
-    startSlicing: (id, afresh) => write(() => planning.startSlicing(find(id), afresh)),
-    plan: (part) => write(() => planning.plan(find(part.batch), part)),
-    finishSlicing: (id, chunks, fence) =>
-      write(() => planning.finishSlicing(find(id), chunks, fence)),
-    planInline: (part, lease) =>
-      write(() =>
-        planInline({
-          plan: () => planning.plan(find(part.batch), part),
-          finish: (chunks) => planning.finishSlicing(find(part.batch), chunks, part.fence),
-          lease: () => settling.work([], { ...lease, batch: part.batch }),
-        }),
-      ),
-    seal: (id) => write(() => planning.seal(find(id))),
-    fail: (id, reason) => write(() => planning.fail(find(id), reason)),
-  };
-}
-
-function composeOperating(parts: Parts): OperatorStore {
-  const { connection, acts, lanes, deadLetters, pruning } = parts;
-  const find = (id: string): BatchRow => findBatch(parts, id);
-  const write = <T>(change: () => T): Promise<T> => connection.write(change);
-  return {
-    cancel: (id, request) => write(() => acts.cancel(find(id), request)),
-    pause: (request) =>
-      write(() => {
-        if (request.scope === "batch") find(request.name);
-        return acts.pause(request);
-      }),
-    resume: (scope, act) =>
-      write(() => {
-        if (scope.scope === "batch") find(scope.name);
-        return acts.resume(scope, act);
-      }),
-    setLanePolicy: (lane, policy) => write(() => acts.setLanePolicy(lane, policy)),
-    moveInLane: (id, move, act) =>
-      write(() => {
-        const kind = lanes.move(find(id), move, act) ? "done" : "moved_on";
-        return { kind, batch: toSnapshot(find(id)) };
-      }),
-    redrive: (id, request) => write(() => acts.redrive(find(id), request)),
-    editDeadLetter: (id, request) => write(() => deadLetters.edit(find(id), request)),
-    discardDeadLetters: (id, request) =>
-      write(() => {
-        const batch = find(id);
-        return deadLetters.discard(batch, readSteps(batch).length, request);
-      }),
-    prune: (policy) =>
-      policy.dryRun
-        ? connection.read(() => pruning.prune(policy))
-        : write(() => pruning.prune(policy)),
-    setLimit: (request, act) =>
-      connection.write(({ rules }) => {
-        if (request.kind === "cap" && request.scope === "batch") find(request.name);
-        return runNow(setLimit(rules, request, act));
-      }),
-  };
+  const { batch, fence } = part;
+  return connection.write(({ rules: tx }) =>
+    planInline({
+      plan: () => runNow(planning.plan(tx, findBatch(parts, batch), part)),
+      finish: (chunks) =>
+        runNow(planning.finishSlicing(tx, findBatch(parts, batch), chunks, fence)),
+      lease: () => settling.work([], { ...lease, batch }),
+    }),
+  );
 }
 
 function composeLimiting(parts: Parts): TokenStore {
@@ -334,13 +252,15 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimitChanges"> {
-  const { connection, planning, queries, waitReasons, deadLetters, permits, clock, loads } = parts;
+function composeReading(
+  parts: Parts,
+): Omit<QueryStore, "listLimits" | "listLimitChanges" | "readDeadLetters"> {
+  const { connection, planning, queries, waitReasons, permits, clock, loads } = parts;
   const find = (id: string): BatchRow => findBatch(parts, id);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
     read(() => {
-      const row = planning.find(id);
+      const row = runNow(planning.look(connection.transaction.rules, id));
       return row === undefined ? null : look(row);
     });
   return {
@@ -354,7 +274,6 @@ function composeReading(parts: Parts): Omit<QueryStore, "listLimits" | "listLimi
     readManifests: (id, step, from, to) =>
       read(() => queries.readManifests(find(id).num, step, from, to)),
     readResults: (id, page) => read(() => queries.readResults(find(id).num, page)),
-    readDeadLetters: (id, page) => read(() => deadLetters.read(find(id).num, page)),
     readRecords: (id, after, limit) => read(() => queries.readRecords(id, after, limit)),
     readLastPosition: () => read(() => queries.readLastPosition()),
     recount: (id) => readIfThere(id, (row) => queries.recount(row)),

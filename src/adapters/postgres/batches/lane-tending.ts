@@ -3,19 +3,20 @@
  * lane's policy does not wait for. Lists are read without a lock; before acting, the caller locks
  * the batch and checks again.
  */
+import { runAct } from "../../sql/rules/act.ts";
 import { nameSlicingTask } from "../../../ports/store/conductor-store.ts";
 import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { describeStuck, STALE } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
-import type { Lanes } from "./lanes.ts";
-import type { BatchLifecycle } from "./batch-lifecycle.ts";
-import type { RecordLog } from "../ledger/records.ts";
+import type { Lanes } from "../../sql/rules/lanes.ts";
+import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
+import type { RecordLog } from "../../sql/rules/records.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
-import type { Steps } from "./steps.ts";
+import type { Serving } from "../../sql/rules/serving.ts";
+import type { Steps } from "../../sql/rules/steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
-import type { Workers } from "../fleet/workers.ts";
 
 /** No activity since $1, and no process slices it at $2. */
 const STALE_BATCHES = `FROM batch b
@@ -36,7 +37,7 @@ const SELECT_HOLDERS = statement(
 
 export interface LaneTendingParts {
   readonly records: RecordLog;
-  readonly workers: Workers;
+  readonly serving: Serving;
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly lifecycle: BatchLifecycle;
@@ -78,8 +79,8 @@ export class LaneTending {
     if (row === undefined) return NOTHING;
     await tx.lock("lane", row.lane);
     tx.send(RAISE_SLICE_FENCE, num, row.step);
-    await lanes.park(tx, num, STALE);
-    return { count: 1, ended: await lifecycle.startNextInLane(tx, row.lane) };
+    await runAct(lanes.park(tx.rules, num, STALE));
+    return { count: 1, ended: await runAct(lifecycle.startNextInLane(tx.rules, row.lane)) };
   }
 
   /** Stuck holders whose lane has another batch that could run. */
@@ -89,7 +90,7 @@ export class LaneTending {
     const stuck: number[] = [];
     for (const row of rows) {
       if ((await this.#describeStuck(tx, row, policy)) === null) continue;
-      if (await lanes.canMakeWay(tx, row.num, row.lane)) stuck.push(row.num);
+      if (await runAct(lanes.canMakeWay(tx.rules, row.num, row.lane))) stuck.push(row.num);
     }
     return stuck;
   }
@@ -99,12 +100,12 @@ export class LaneTending {
     row: HolderRow,
     policy: SweepPolicy,
   ): Promise<string | null> {
-    const { workers, steps } = this.#parts;
+    const { serving, steps } = this.#parts;
     const isIdle = row.pause === null && row.activity_at <= Math.floor(tx.now - policy.orphanMs);
     if (!isIdle) return describeStuck(row.pause, false);
     const [hasLeases, hasWorker] = await Promise.all([
-      steps.hasLeases(tx, row.num),
-      workers.has(tx, row),
+      runAct(steps.hasLeases(tx.rules, row.num)),
+      runAct(serving.has(tx.rules, row)),
     ]);
     return describeStuck(row.pause, !hasLeases && !hasWorker);
   }
@@ -114,12 +115,12 @@ export class LaneTending {
     if (!(await lockBatch(tx, num))) return NOTHING;
     // Without this lock, a batch that is being resumed would still look paused.
     await tx.tryLockShared("pauses", "");
-    const batch = await records.get(tx, num);
+    const batch = await runAct(records.get(tx.rules, num));
     if (batch.active === 0 || batch.cancel_mode !== null) return NOTHING;
     await tx.lock("lane", batch.lane);
     const stuck = await this.#describeStuck(tx, batch, policy);
-    if (stuck === null || !(await lanes.tendHolder(tx, batch, stuck))) return NOTHING;
-    return { count: 1, ended: await lifecycle.startNextInLane(tx, batch.lane) };
+    if (stuck === null || !(await runAct(lanes.tendHolder(tx.rules, batch, stuck)))) return NOTHING;
+    return { count: 1, ended: await runAct(lifecycle.startNextInLane(tx.rules, batch.lane)) };
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import type { QueryResult } from "pg";
 import { invariant } from "../../../core/base/invariant.ts";
-import type { LockKind, RuleTransaction } from "../../sql/rules/transaction.ts";
+import { type LockKind, LockTaken, type RuleTransaction } from "../../sql/rules/transaction.ts";
 import { PostgresRules } from "./rules.ts";
 import { encodeValue, type Statement, type Value } from "./statement.ts";
 
@@ -28,11 +28,6 @@ export interface Instant {
   readonly now: number;
   /** Milliseconds since 1970, for people. */
   readonly wallMs: number;
-}
-
-/** Another transaction holds a lock that must not be waited for: everything starts again. */
-export class LockTaken extends Error {
-  override readonly name = "LockTaken";
 }
 
 export class Transaction {

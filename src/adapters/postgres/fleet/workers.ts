@@ -1,7 +1,6 @@
 /** The workers of this store, their pipelines, and which of them are gone. */
 import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
 import type { Host } from "../../sql/host.ts";
-import type { BatchRow } from "../../sql/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -44,10 +43,6 @@ const SERVE = statement(
   `INSERT INTO served (worker, pipeline, version, only_batch)
    SELECT $1, n.pipeline, n.version, n.only_batch FROM ${SERVES} ON CONFLICT DO NOTHING`,
 );
-const SELECT_SERVING = statement(
-  `SELECT w.id, w.process FROM served s JOIN worker w ON w.id = s.worker
-   WHERE s.pipeline = $1 AND s.version = $2 AND s.only_batch IN ('', $3) AND w.until > $4`,
-);
 const SELECT_HOLDERS = statement(
   `SELECT c.worker AS id, w.process FROM chunk c JOIN worker w ON w.id = c.worker
    WHERE c.state = 'leased' AND c.worker > 0
@@ -87,17 +82,6 @@ export class Workers {
     const batches = serves.map(({ batch = "" }) => batch);
     tx.send(UNSERVE, worker, pipelines, versions, batches);
     tx.send(SERVE, worker, pipelines, versions, batches);
-  }
-
-  /** Whether a living worker accepts this batch. */
-  async has(
-    tx: Transaction,
-    { pipeline, version, id }: Pick<BatchRow, "pipeline" | "version" | "id">,
-  ): Promise<boolean> {
-    await tx.begin();
-    const now = Math.floor(tx.now);
-    const rows = await tx.all<WorkerRow>(SELECT_SERVING, pipeline, version, id, now);
-    return rows.some(({ process }) => !this.#host.isGone(process));
   }
 
   /** Workers that hold leases or permits and are dead. */

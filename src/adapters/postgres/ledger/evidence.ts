@@ -1,4 +1,5 @@
 /** Signed heads of chains, the keys that signed them, and erasing, in SQL. */
+import { runAct } from "../../sql/rules/act.ts";
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
 import {
   SIGNED_HEADS_TOPIC,
@@ -14,7 +15,7 @@ import type {
 import type { BatchRow } from "../../sql/rows.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";
-import type { RecordLog } from "./records.ts";
+import type { RecordLog } from "../../sql/rules/records.ts";
 import { statement } from "../connection/statement.ts";
 import type { Topics } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -92,7 +93,7 @@ export function composeEvidence(parts: EvidenceParts): LedgerStore {
     for (const one of kept) count += await putDetails(tx, num, one);
     if (count === 0) return 0;
     const data = { records: count, ...describeAct(act) };
-    await records.record(tx, num, { type: "details.erased", data });
+    await runAct(records.record(tx.rules, num, { type: "details.erased", data }));
     tx.notify();
     return count;
   };

@@ -3,22 +3,22 @@
  * the lock of the batch. Without a ledger of items it sends nothing; with one, its queries share
  * the round trip of the chunks.
  */
+import { runAct } from "../../sql/rules/act.ts";
 import {
   type ChangeCause,
   type ChunkPlace,
   describeChange,
-  describeRedriven,
   type ItemsLink,
   LEDGER_PAGE_CHARS,
   type LedgerBlock,
-  measureLink,
 } from "../../../core/ledger/item-ledger.ts";
-import type { OutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
 import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
 import type { Report } from "../../../ports/store/worker-store.ts";
 import { type LinkRow, toLink } from "../../sql/ledger-rows.ts";
-import type { RecordLog } from "./records.ts";
+import { appendLinks, type LinkWrite } from "../../sql/rules/item-links.ts";
+import type { RecordLog } from "../../sql/rules/records.ts";
+import type { BatchRow } from "../../sql/rows.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -30,9 +30,8 @@ const SELECT_KNOWN = statement(
      AND o.chunk = n.chunk AND o.fence = n.fence AND o.block = n.block OFFSET 0) AS l
    WHERE b.id = ANY($2::text[])`,
 );
-const INSERT = statement(
-  `INSERT INTO ledger_link (batch, seq, body, hash, step, chunk, fence, block, lines, details, size)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+const SELECT_HEADS = statement(
+  "SELECT num, id, record_seq, record_hash FROM batch WHERE id = ANY($1::text[])",
 );
 // Retention removes the first link first: the rest is not a chain any more.
 const OF_BATCH = `batch = (SELECT num FROM batch WHERE id = $1 AND (pruned = 0
@@ -66,7 +65,7 @@ export class Ledger {
   async look(tx: Transaction, reports: readonly Report[]): Promise<KnownBlocks> {
     const kept = reports.filter(({ ledger }) => ledger !== undefined);
     if (kept.length === 0) return NOTHING_KNOWN;
-    const heads = this.#records.readHeads(tx, [...new Set(kept.map(({ batch }) => batch))]);
+    const heads = readHeads(tx, [...new Set(kept.map(({ batch }) => batch))]);
     const sent = reports.flatMap((report, nth) =>
       (report.ledger?.blocks ?? []).map(({ number }) => ({ ...report, nth, number })),
     );
@@ -92,26 +91,10 @@ export class Ledger {
     return new LedgerWrites(this.#records);
   }
 
-  async writeRedriven(
-    tx: Transaction,
-    num: number,
-    place: ChunkPlace,
-    change: { readonly before: OutcomeMap; readonly after: OutcomeMap; readonly drive: number },
-  ): Promise<void> {
-    const writes = this.begin();
-    writes.add(num, place, [describeRedriven(place, change.before, change.after, change.drive)]);
-    await writes.send(tx);
-  }
-
   async read(tx: Transaction, id: string, afterSeq: number, limit: number): Promise<LedgerLink[]> {
     const rows = await tx.all<LinkRow>(SELECT, id, afterSeq, limit, LEDGER_PAGE_CHARS);
     return rows.map(toLink);
   }
-}
-
-interface LinkWrite {
-  readonly place: ChunkPlace;
-  readonly link: ItemsLink;
 }
 
 export class LedgerWrites {
@@ -146,26 +129,17 @@ export class LedgerWrites {
 
   async send(tx: Transaction): Promise<void> {
     for (const [num, writes] of this.#links) {
-      const records = writes.map(({ link }) => link.record);
-      const chained = await this.#records.chain(tx, num, records);
-      for (const [at, { place, link }] of writes.entries()) {
-        const { seq, body, hash } = chained[at] as (typeof chained)[number];
-        const { block } = link;
-        tx.send(
-          INSERT,
-          num,
-          seq,
-          body,
-          hash,
-          place.step,
-          place.chunk,
-          place.fence,
-          block?.number ?? null,
-          block?.lines ?? null,
-          block?.details ?? null,
-          measureLink(body, block),
-        );
-      }
+      await runAct(appendLinks(tx.rules, this.#records, num, writes));
     }
+  }
+}
+
+/** Reads the heads of batches that the transaction has locked, in one query. */
+async function readHeads(tx: Transaction, ids: readonly string[]): Promise<void> {
+  type Row = Pick<BatchRow, "num" | "id" | "record_seq" | "record_hash">;
+  const { heads } = tx.rules;
+  const rows = await tx.all<Row>(SELECT_HEADS, ids);
+  for (const { num, id, record_seq: seq, record_hash: hash } of rows) {
+    if (heads?.has(num) !== true) heads?.set(num, { id, seq, hash });
   }
 }

@@ -59,7 +59,6 @@ const PUT = statement(
      slots = excluded.slots, declared = excluded.declared, until = excluded.until`,
 );
 const DROP = statement("DELETE FROM permit WHERE worker = $1 AND scope = ANY($2::text[])");
-const DROP_SCOPE = statement("DELETE FROM permit WHERE scope = $1");
 const DROP_OF = statement("DELETE FROM permit WHERE worker = $1");
 const DROP_EXPIRED = statement("DELETE FROM permit WHERE until <= $1");
 const FIND_EXPIRED = statement("SELECT 1 FROM permit WHERE until <= $1 LIMIT 1");
@@ -190,11 +189,6 @@ export class ConcurrencyPermits {
   /** The worker is gone: removes its permits. */
   async forgetHolder(tx: Transaction, worker: number): Promise<void> {
     await tx.run(DROP_OF, worker);
-  }
-
-  /** Nothing of the scope runs any more. */
-  async forget(tx: Transaction, scope: string): Promise<void> {
-    await tx.run(DROP_SCOPE, scope);
   }
 
   /** Live slots by scope. */

@@ -11,7 +11,7 @@ import {
   type StepShareRow,
   LeaseUsage,
 } from "../../sql/lease-usage.ts";
-import { byKey } from "../connection/by-key.ts";
+import { byKey } from "../../sql/rules/by-key.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -39,19 +39,6 @@ const LOCK_OF_STEPS = statement(
 const TRY_LOCK = statement(
   `SELECT tenant, finish, owed, item_ms, weight FROM share
    WHERE pipeline = $1 AND tenant = $2 FOR NO KEY UPDATE SKIP LOCKED`,
-);
-/** The tenant, or the whole pipeline, has no work left. */
-const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b
-    WHERE b.pipeline = h.pipeline AND b.ended_at IS NULL)
-  OR h.finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = h.pipeline)
-    AND NOT EXISTS (SELECT 1 FROM batch b
-      WHERE b.pipeline = h.pipeline AND b.tenant = h.tenant AND b.ended_at IS NULL))`;
-const LOCK_DONE = statement(
-  `SELECT h.tenant FROM share h WHERE h.pipeline = $1 AND ${IS_DONE} FOR UPDATE SKIP LOCKED`,
-);
-// Checked again, as a batch may have been submitted before the lock was taken.
-const DROP_DONE = statement(
-  `DELETE FROM share h WHERE h.pipeline = $1 AND h.tenant = ANY($2::text[]) AND ${IS_DONE}`,
 );
 
 interface ClockRow {
@@ -116,17 +103,6 @@ export class FairShares {
   /** A tenant's share, unless another transaction is changing it. */
   tryLock(tx: Transaction, pipeline: string, tenant: string): Promise<ShareRow | undefined> {
     return tx.get<ShareRow>(TRY_LOCK, pipeline, tenant);
-  }
-
-  /**
-   * Removes tenants without work, once their tag is not ahead of the present. Not earlier: a tenant
-   * that submits one batch after the other would start again with each, and gain by it.
-   */
-  async tidy(tx: Transaction, pipeline: string): Promise<void> {
-    const done = await tx.all<{ tenant: string }>(LOCK_DONE, pipeline);
-    if (done.length === 0) return;
-    const tenants = done.map(({ tenant }) => tenant);
-    tx.send(DROP_DONE, pipeline, tenants);
   }
 
   /** The reports of one commit, by step. */

@@ -23,9 +23,10 @@ import {
   type TokenDraw,
 } from "../../../ports/store/token-store.ts";
 import { type BucketRow, toBucketState } from "../../sql/bucket-rows.ts";
-import { byKey } from "../connection/by-key.ts";
+import { byKey } from "../../sql/rules/by-key.ts";
 import { statement } from "../connection/statement.ts";
-import { LockTaken, type Transaction } from "../connection/transaction.ts";
+import { LockTaken } from "../../sql/rules/transaction.ts";
+import type { Transaction } from "../connection/transaction.ts";
 
 /** Idle rows that one sweep removes. */
 const IDLE_MAX = 1_000;

@@ -4,7 +4,7 @@ import { countWorkers, type ServingRow } from "../../sql/serving-workers.ts";
 import type { Host } from "../../sql/host.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { statement } from "../connection/statement.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 type Part = Partial<PipelineLoad> & { readonly pipeline: string };

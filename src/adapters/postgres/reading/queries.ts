@@ -1,4 +1,5 @@
 /** Queries about batches in SQL. */
+import { runAct } from "../../sql/rules/act.ts";
 import {
   CHUNKS_SCANNED_MAX,
   collectItems,
@@ -21,10 +22,10 @@ import {
 import { type MapRow, Recounting } from "../../sql/recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../../sql/rows.ts";
 import { composeRunOf } from "../chunks/lease-runs.ts";
-import type { DeadLetters } from "../batches/dead-letters.ts";
+import type { DeadLetters } from "../../sql/rules/dead-letters.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "../connection/rows.ts";
 import { type Statement, statement, type Value } from "../connection/statement.ts";
-import type { Steps } from "../batches/steps.ts";
+import type { Steps } from "../../sql/rules/steps.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 /** Outcome maps that are read at once. */
@@ -124,7 +125,7 @@ export class Queries {
   ): Promise<ItemNumbers> {
     const code = findOutcomeCode(outcome, batch.ended_at !== null);
     if (code === null) return { items: [], next: null };
-    const from = await this.#steps.findChunk(tx, batch.num, step, page.afterItem + 1);
+    const from = await runAct(this.#steps.findChunk(tx.rules, batch.num, step, page.afterItem + 1));
     if (from === null) return { items: [], next: null };
     return this.#collect(tx, { num: batch.num, step, from, code, ...page });
   }
@@ -156,7 +157,7 @@ export class Queries {
     step: number,
     item: number,
   ): Promise<ItemPlace | null> {
-    const chunk = await this.#steps.findChunk(tx, num, step, item);
+    const chunk = await runAct(this.#steps.findChunk(tx.rules, num, step, item));
     if (chunk === null) return null;
     type Row = Pick<ItemPlace, "start" | "locator" | "state"> & {
       readonly finish: number;
@@ -166,7 +167,7 @@ export class Queries {
       tx.get<Row>(SELECT_PLACE, num, step, chunk) as Promise<Row>,
       tx.get<ItemRow>(SELECT_CHECKPOINT, num, step, item),
       tx.get<{ readonly value: string }>(SELECT_OVERRIDE, num, step, item),
-      this.#deadLetters.find(tx, num, step, item),
+      runAct(this.#deadLetters.find(tx.rules, num, step, item)),
     ]);
     const { start, finish, locator, state, outcomes } = row;
     return {

@@ -1,4 +1,6 @@
 /** What lanes, batches and chunks wait for, in SQL. */
+import { runAct } from "../../sql/rules/act.ts";
+import type { Serving } from "../../sql/rules/serving.ts";
 import { DEFAULT_LANE_POLICY, type LanePolicy } from "../../../core/batch/lane.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";
 import { type BatchRow, countAll, readPause } from "../../sql/rows.ts";
@@ -13,9 +15,8 @@ import {
 import { composeRunOf } from "../chunks/lease-runs.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Transaction } from "../connection/transaction.ts";
-import type { Workers } from "../fleet/workers.ts";
 
 const SELECT_LANES = statement(
   `SELECT b.lane, max(CASE WHEN b.active = 1 THEN b.id END) AS holder,
@@ -58,16 +59,16 @@ const SELECT_CHUNKS = statement(
 );
 
 export interface WaitingParts {
-  readonly workers: Workers;
+  readonly serving: Serving;
   readonly permits: ConcurrencyPermits;
 }
 
 export class WaitReasons {
-  readonly #workers: Workers;
+  readonly #serving: Serving;
   readonly #permits: ConcurrencyPermits;
 
-  constructor({ workers, permits }: WaitingParts) {
-    this.#workers = workers;
+  constructor({ serving, permits }: WaitingParts) {
+    this.#serving = serving;
     this.#permits = permits;
   }
 
@@ -94,7 +95,7 @@ export class WaitReasons {
     const [holder, behind, hasWorker, leased, due, nextRest, cap, chunks] = await Promise.all([
       active === 1 ? undefined : tx.get<{ readonly id: string }>(SELECT_HOLDER, lane),
       waits ? tx.get<Count>(COUNT_AHEAD, lane, batch.place) : undefined,
-      this.#workers.has(tx, batch),
+      runAct(this.#serving.has(tx.rules, batch)),
       tx.get<Count>(COUNT_LEASED, num, step),
       tx.get<DueRow>(SELECT_DUE, num, step) as Promise<DueRow>,
       tx.get<RestRow>(SELECT_NEXT_REST, num, step),

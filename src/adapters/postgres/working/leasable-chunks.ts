@@ -5,7 +5,7 @@
 import { type Budget, CHUNK_COLUMNS, type ChunkRow, takeWithin } from "../../sql/leasable.ts";
 import { type AlikeRow, composeAlike, listPlaces } from "../chunks/runs.ts";
 import { statement } from "../connection/statement.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 const SELECT_DUE = statement(

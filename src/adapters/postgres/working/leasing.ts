@@ -21,13 +21,13 @@ import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-stor
 import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
-import { byKey } from "../connection/by-key.ts";
+import { byKey } from "../../sql/rules/by-key.ts";
 import type { CappedRow, PermitBook, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
 import { insertRun } from "../chunks/lease-runs.ts";
 import type { FairShares } from "../limits/fair-shares.ts";
 import { statement } from "../connection/statement.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 import { awaitLater, type Transaction } from "../connection/transaction.ts";
 
 /** Steps of one tenant that one lease can consider. */

@@ -3,6 +3,7 @@
  * commit takes three round trips, however many chunks it settles and leases: lock and read the
  * reported chunks; write them and read what may be leased; lease it and commit.
  */
+import { runAct } from "../../sql/rules/act.ts";
 import type { BatchState } from "../../../core/batch/batch.ts";
 import { isEnded } from "../../../core/batch/batch.ts";
 import type { ReportResult, StopMode } from "../../../core/batch/chunk.ts";
@@ -23,14 +24,14 @@ import {
 } from "../../../ports/store/worker-store.ts";
 import { readPause } from "../../sql/rows.ts";
 import { type HeldRow, StepChanges } from "../../sql/step-changes.ts";
-import { byKey } from "../connection/by-key.ts";
+import { byKey } from "../../sql/rules/by-key.ts";
 import type { Chunks, HeldChunk } from "../chunks/chunks.ts";
 import { findHeld, type Held } from "../chunks/held-chunks.ts";
 import { runItemStatements } from "../chunks/item-statements.ts";
 import { type LeaseRun, materialiseRuns, renewRuns } from "../chunks/lease-runs.ts";
 import { Leasing } from "./leasing.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
+import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
 import { findRuns } from "../chunks/runs.ts";
@@ -222,7 +223,7 @@ export class Settling {
     await links.send(tx);
     this.#shares.saveUses(tx, leaseUsage);
     for (const num of await this.#chunks.applyChanges(tx, changes)) {
-      ended.push(...(await this.#lifecycle.advanceBatch(tx, num)));
+      ended.push(...(await runAct(this.#lifecycle.advanceBatch(tx.rules, num))));
     }
     return results;
   }

@@ -3,23 +3,25 @@
  * searched without a lock; each batch then gets a short transaction of its own, which locks it and
  * checks again. The rest is found by the next sweep.
  */
+import { runAct } from "../../sql/rules/act.ts";
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
 import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
-import { byKey } from "../connection/by-key.ts";
+import { byKey } from "../../sql/rules/by-key.ts";
 import type { Chunks } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
 import { type Held, HELD_COLUMNS } from "../chunks/held-chunks.ts";
 import { type Done, LaneTending, type LaneTendingParts, NOTHING } from "../batches/lane-tending.ts";
 import { LOST_RUN, materialise, materialiseLost } from "../chunks/lease-runs.ts";
+import type { Workers } from "../fleet/workers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenBuckets } from "../limits/token-buckets.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Topics } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -105,6 +107,7 @@ const RAISE_FENCES = statement(
    WHERE batch = $1 AND step = $2 AND chunk = ANY($3::int[])`,
 );
 export interface SweepingParts extends LaneTendingParts {
+  readonly workers: Workers;
   readonly connection: Connection;
   readonly chunks: Chunks;
   readonly permits: ConcurrencyPermits;
@@ -169,7 +172,7 @@ export class Sweeping {
       tx.all(SELECT_WATCHED, now, 1),
       this.#tending.listStale(tx, policy, 1),
       this.#tending.listStuck(tx, policy),
-      lanes.listIdle(tx),
+      runAct(lanes.listIdle(tx.rules)),
       workers.listGoneHolders(tx),
     ]);
     return found.some((rows) => rows.length > 0) || permits.hasExpired(tx);
@@ -239,7 +242,7 @@ export class Sweeping {
     const { chunks, lifecycle } = this.#parts;
     const ended: string[] = [];
     for (const num of await chunks.applyChanges(tx, changes)) {
-      ended.push(...(await lifecycle.advanceBatch(tx, num)));
+      ended.push(...(await runAct(lifecycle.advanceBatch(tx.rules, num))));
     }
     return ended;
   }
@@ -257,8 +260,11 @@ export class Sweeping {
       // It may have ended or been sealed meanwhile.
       if (due === undefined || !(due.unsealed || due.overdue)) return NOTHING;
       const reason = due.overdue ? DEADLINE : SEAL_DEADLINE;
-      const batch = await records.get(tx, num);
-      return { count: 0, ended: await lifecycle.endEarly(tx, batch, "expire", reason) };
+      const batch = await runAct(records.get(tx.rules, num));
+      return {
+        count: 0,
+        ended: await runAct(lifecycle.endEarly(tx.rules, batch, "expire", reason)),
+      };
     });
   }
 
@@ -277,12 +283,12 @@ export class Sweeping {
 
   /** Checks whether a running batch makes progress; counts it when it had to act. */
   async #watch(tx: Transaction, row: WatchedRow, policy: SweepPolicy): Promise<Done> {
-    const { steps, workers, permits } = this.#parts;
+    const { steps, serving, permits } = this.#parts;
     const { batch, step } = row;
     const now = Math.floor(tx.now);
     const [hasLiveLease, hasWorker, busy, full] = await Promise.all([
-      steps.hasLeases(tx, batch),
-      workers.has(tx, row),
+      runAct(steps.hasLeases(tx.rules, batch)),
+      runAct(serving.has(tx.rules, row)),
       tx.get(FIND_BUSY, row.pipeline, now),
       permits.findFull(tx, batch),
     ]);
@@ -300,7 +306,7 @@ export class Sweeping {
     tx.send(UPDATE_WATCH, next.previous, next.stalls, nextAt, batch, step);
     if (!isStall) return NOTHING;
     if (isOver) return { count: 1, ended: await this.#giveUp(tx, batch, step, nextAt) };
-    await steps.offerAgain(tx, batch, step);
+    steps.offerAgain(tx.rules, batch, step);
     tx.notify();
     return { count: 1, ended: [] };
   }
@@ -327,7 +333,7 @@ export class Sweeping {
     await writes.send(tx);
     await links.send(tx);
     tx.send(PASS_FRESH, (numbers.at(-1) ?? -1) + 1, num, step);
-    await steps.offerAgain(tx, num, step);
+    steps.offerAgain(tx.rules, num, step);
     // What one bounded transaction leaves over is given up by the next.
     const whole = rows.length < CHUNKS_MAX;
     const { previous, stalls } = whole ? FIRST_LOOK : { previous: 0, stalls: STALLS_MAX };
@@ -351,10 +357,10 @@ export class Sweeping {
   /** Lanes that are free although batches wait in them. */
   async #fillIdle(): Promise<Done> {
     const { connection, lanes, lifecycle } = this.#parts;
-    const idle = await connection.read((tx) => lanes.listIdle(tx));
+    const idle = await connection.read((tx) => runAct(lanes.listIdle(tx.rules)));
     return this.#each(idle, async (tx, lane) => {
       await tx.lock("lane", lane);
-      return { count: 0, ended: await lifecycle.startNextInLane(tx, lane) };
+      return { count: 0, ended: await runAct(lifecycle.startNextInLane(tx.rules, lane)) };
     });
   }
 }

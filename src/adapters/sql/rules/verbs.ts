@@ -1,24 +1,71 @@
 /** The calls of a store that are rules of both, so that they are bound to it once. */
+import type { Sha256 } from "../../../core/ledger/chain.ts";
+import type { OperatorStore } from "../../../ports/store/operator-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Host } from "../host.ts";
+import { type BatchRow, readSteps, toSnapshot } from "../rows.ts";
 import type { Act } from "./act.ts";
+import { BatchLifecycle } from "./batch-lifecycle.ts";
+import { DeadLetters } from "./dead-letters.ts";
 import { Deliveries } from "./deliveries.ts";
-import { listLimitChanges, listLimits } from "./limit-settings.ts";
+import { Lanes } from "./lanes.ts";
+import { listLimitChanges, listLimits, setLimit } from "./limit-settings.ts";
+import { OperatorActs } from "./operator-acts.ts";
+import { Planning, type WriteChunks } from "./planning.ts";
+import { RecordLog } from "./records.ts";
+import { Redriving } from "./redriving.ts";
+import { Serving } from "./serving.ts";
+import { Steps } from "./steps.ts";
 import { TaskClaims } from "./task-claims.ts";
 import type { RuleTransaction } from "./transaction.ts";
+
+/** What the rules need of a store. */
+export interface RuleSurroundings {
+  readonly host: Host;
+  readonly sha256: Sha256;
+  readonly writeChunks: WriteChunks;
+  /** Writes out what is known of leased chunks only as a range, before all are changed at once. */
+  readonly writeOutLeases: (tx: RuleTransaction, num: number) => void;
+}
+
+/** The rules about batches, each made from those before it. */
+export function composeRules({ host, sha256, ...dialect }: RuleSurroundings): Rules {
+  const records = new RecordLog(sha256);
+  const serving = new Serving(host);
+  const steps = new Steps();
+  const lanes = new Lanes(records, steps, serving);
+  const deadLetters = new DeadLetters(records, steps);
+  const redriving = new Redriving(records, steps);
+  const basis = { records, serving, steps, lanes, deadLetters, redriving };
+  const lifecycle = new BatchLifecycle({ ...basis, ...dialect });
+  const planning = new Planning({ ...basis, ...dialect, lifecycle });
+  return { ...basis, lifecycle, planning, acts: new OperatorActs({ ...basis, lifecycle }) };
+}
+
+export interface Rules {
+  readonly records: RecordLog;
+  readonly serving: Serving;
+  readonly steps: Steps;
+  readonly lanes: Lanes;
+  readonly deadLetters: DeadLetters;
+  readonly redriving: Redriving;
+  readonly lifecycle: BatchLifecycle;
+  readonly planning: Planning;
+  readonly acts: OperatorActs;
+}
 
 type Rule<T> = (tx: RuleTransaction) => Act<T>;
 
 /** Runs a rule in a transaction of its own. */
 export interface RuleRunner {
+  /** The store, for messages. */
+  readonly name: string;
   readonly read: <T>(rule: Rule<T>) => Promise<T>;
   readonly write: <T>(rule: Rule<T>) => Promise<T>;
 }
 
-type RuleVerbs = Pick<
+type DeliveryVerbs = Pick<
   Store,
-  | "claim"
-  | "unclaim"
   | "readPosition"
   | "savePosition"
   | "startReader"
@@ -27,19 +74,11 @@ type RuleVerbs = Pick<
   | "keepUndelivered"
   | "listUndelivered"
   | "dropUndelivered"
-  | "listLimits"
-  | "listLimitChanges"
 >;
 
-export function composeRules({ read, write }: RuleRunner, host: Host): RuleVerbs {
-  const claims = new TaskClaims(host);
+export function composeDelivering({ read, write }: RuleRunner): DeliveryVerbs {
   const deliveries = new Deliveries();
   return {
-    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
-    claim: async (task, worker, forMs) =>
-      !(await read((tx) => claims.isTaken(tx, task, worker))) &&
-      write((tx) => claims.claim(tx, task, worker, forMs)),
-    unclaim: (task, worker) => write((tx) => claims.unclaim(tx, task, worker)),
     readPosition: (reader) => read((tx) => deliveries.readPosition(tx, reader)),
     savePosition: (reader, position, from) =>
       write((tx) => deliveries.savePosition(tx, reader, position, from)),
@@ -51,7 +90,92 @@ export function composeRules({ read, write }: RuleRunner, host: Host): RuleVerbs
       write((tx) => deliveries.keepUndelivered(tx, undelivered, from)),
     listUndelivered: (page) => read((tx) => deliveries.listUndelivered(tx, page)),
     dropUndelivered: (id) => write((tx) => deliveries.dropUndelivered(tx, id)),
+  };
+}
+
+type ConductingVerbs = Pick<
+  Store,
+  "claim" | "unclaim" | "submit" | "startSlicing" | "plan" | "finishSlicing" | "seal" | "fail"
+>;
+
+export function composeConducting(
+  runner: RuleRunner,
+  { planning }: Rules,
+  host: Host,
+): ConductingVerbs {
+  const { read, write } = runner;
+  const claims = new TaskClaims(host);
+  const change = composeChange(runner, planning);
+  return {
+    // Takes no lock and notifies no one: a process that waits for the claim must not wake itself.
+    claim: async (task, worker, forMs) =>
+      !(await read((tx) => claims.isTaken(tx, task, worker))) &&
+      write((tx) => claims.claim(tx, task, worker, forMs)),
+    unclaim: (task, worker) => write((tx) => claims.unclaim(tx, task, worker)),
+    submit: (submission) => write((tx) => planning.submit(tx, submission)),
+    startSlicing: (id, afresh) => change(id, (tx, row) => planning.startSlicing(tx, row, afresh)),
+    plan: (part) => change(part.batch, (tx, row) => planning.plan(tx, row, part)),
+    finishSlicing: (id, chunks, fence) =>
+      change(id, (tx, row) => planning.finishSlicing(tx, row, chunks, fence)),
+    seal: (id) => change(id, (tx, row) => planning.seal(tx, row)),
+    fail: (id, reason) => change(id, (tx, row) => planning.fail(tx, row, reason)),
+  };
+}
+
+type OperatingVerbs = Omit<OperatorStore, "prune"> &
+  Pick<Store, "listLimits" | "listLimitChanges" | "readDeadLetters">;
+
+export function composeOperating(runner: RuleRunner, rules: Rules): OperatingVerbs {
+  const { read, write, name } = runner;
+  const { acts, lanes, deadLetters, planning, records } = rules;
+  const change = composeChange(runner, planning);
+  function* check(tx: RuleTransaction, scope: string, id: string): Act<void> {
+    if (scope === "batch") yield* planning.find(tx, id, name);
+  }
+  return {
+    cancel: (id, request) => change(id, (tx, row) => acts.cancel(tx, row, request)),
+    pause: (request) =>
+      write(function* pause(tx) {
+        yield* check(tx, request.scope, request.name);
+        return yield* acts.pause(tx, request);
+      }),
+    resume: (scope, act) =>
+      write(function* resume(tx) {
+        yield* check(tx, scope.scope, scope.name);
+        return yield* acts.resume(tx, scope, act);
+      }),
+    setLanePolicy: (lane, policy) => write((tx) => acts.setLanePolicy(tx, lane, policy)),
+    moveInLane: (id, move, act) =>
+      change(id, function* moveInLane(tx, row) {
+        const kind = (yield* lanes.move(tx, row, move, act)) ? "done" : "moved_on";
+        return { kind, batch: toSnapshot(yield* records.get(tx, row.num)) };
+      }),
+    redrive: (id, request) => change(id, (tx, row) => acts.redrive(tx, row, request)),
+    editDeadLetter: (id, request) => change(id, (tx, row) => deadLetters.edit(tx, row, request)),
+    discardDeadLetters: (id, request) =>
+      change(id, (tx, row) => deadLetters.discard(tx, row, readSteps(row).length, request)),
+    setLimit: (request, act) =>
+      write(function* set(tx) {
+        if (request.kind === "cap") yield* check(tx, request.scope, request.name);
+        return yield* setLimit(tx, request, act);
+      }),
     listLimits: () => read((tx) => listLimits(tx)),
     listLimitChanges: (afterSeq, limit) => read((tx) => listLimitChanges(tx, afterSeq, limit)),
+    readDeadLetters: (id, page) =>
+      read(function* readDeadLetters(tx) {
+        const { num } = yield* planning.find(tx, id, name);
+        return yield* deadLetters.read(tx, num, page);
+      }),
   };
+}
+
+/** A change of one batch, under its lock. */
+function composeChange(
+  { write, name }: RuleRunner,
+  planning: Planning,
+): <T>(id: string, act: (tx: RuleTransaction, row: BatchRow) => Act<T>) => Promise<T> {
+  return (id, act) =>
+    write(function* change(tx) {
+      return yield* act(tx, yield* planning.lock(tx, id, name));
+    });
 }

@@ -1,23 +1,15 @@
-/** The columns that are read of a batch and of an item, in SQL. */
+/** The columns that are read of a batch and of an item, in this store's SQL. */
+import { PAUSE_OF_BATCH as PAUSE, SELECT_BATCH as SELECT } from "../../sql/rules/columns.ts";
+import { renderStatement } from "../../sql/rules/statement.ts";
+import { FRESH_LIMIT as FRESH } from "../../sql/rules/steps.ts";
 
-const PAUSE = "SELECT json_array(scope, name, mode, paused_by, why) FROM pause";
+export { ITEM_COLUMNS } from "../../sql/rules/columns.ts";
+
 /** The pause that applies to a batch `b`, the narrowest first, as JSON; NULL when it may run. */
-export const PAUSE_OF_BATCH = `coalesce(
-  (${PAUSE} WHERE scope = 'batch' AND name = b.id),
-  (${PAUSE} WHERE scope = 'lane' AND name = b.lane),
-  (${PAUSE} WHERE scope = 'pipeline' AND name = b.pipeline))`;
+export const PAUSE_OF_BATCH = renderStatement({ text: PAUSE }, "sqlite");
 
 /** Add a WHERE clause. */
-export const SELECT_BATCH = `
-  SELECT b.*, s.name, s.sliced, s.chunks, s.canary_chunks, s.slice_cursor, s.slice_fence,
-    s.last_part, s.passes, s.planned, s.succeeded, s.skipped, s.failed, s.cancelled, s.pending,
-    s.failed_permanent, s.failed_transient, s.failed_unexpected,
-    ${PAUSE_OF_BATCH} AS pause,
-    iif(b.settings ->> '$.steps[1]' IS NULL, NULL, (
-      SELECT json_group_array(json_array(name, chunks, passes, planned, succeeded, skipped, failed,
-        cancelled, pending)) FROM (SELECT * FROM step WHERE batch = b.num ORDER BY step))
-    ) AS all_steps
-  FROM batch b JOIN step s ON s.batch = b.num AND s.step = b.step`;
+export const SELECT_BATCH = renderStatement({ text: SELECT }, "sqlite");
 
-export const ITEM_COLUMNS = `item, key, attempts, deaths, started, dead, due_at, error_class, code,
-  message, checkpoint_name, checkpoint_data, drive`;
+/** How many fresh chunks may be leased. */
+export const FRESH_LIMIT = renderStatement({ text: FRESH }, "sqlite");

@@ -3,10 +3,12 @@
  */
 import { type Act, answered } from "../../sql/rules/act.ts";
 import type { SharedStatement, Value } from "../../sql/rules/statement.ts";
-import type { RuleTransaction } from "../../sql/rules/transaction.ts";
+import type { Column, RuleTransaction } from "../../sql/rules/transaction.ts";
 import type { Transaction } from "./transaction.ts";
 
 export class SqliteRules implements RuleTransaction {
+  /** Reading again costs less than remembering. */
+  readonly heads = null;
   readonly #transaction: Transaction;
 
   constructor(transaction: Transaction) {
@@ -41,11 +43,44 @@ export class SqliteRules implements RuleTransaction {
     this.#transaction.run(statement, ...values);
   }
 
+  sendEach(
+    statement: SharedStatement,
+    fixed: readonly Value[],
+    ...columns: readonly Column[]
+  ): void {
+    for (const values of listRows(columns)) this.#transaction.run(statement, ...fixed, ...values);
+  }
+
+  allEach<Row>(
+    statement: SharedStatement,
+    fixed: readonly Value[],
+    ...columns: readonly Column[]
+  ): Act<Row[]> {
+    return answered(
+      listRows(columns).flatMap((values) =>
+        this.#transaction.all<Row>(statement, ...fixed, ...values),
+      ),
+    );
+  }
+
   /** A file has one writer at a time. */
   lock(): Act<void> {
     return answered(undefined);
   }
 
+  lockAll(): Act<void> {
+    return answered(undefined);
+  }
+
+  tryLockShared(): Act<void> {
+    return answered(undefined);
+  }
+
   /** Every commit is told to this process, and shows in `data_version` to others. */
   notify(): void {}
+}
+
+function listRows(columns: readonly Column[]): (string | number | null)[][] {
+  const [first = []] = columns;
+  return first.map((_value, row) => columns.map((column) => column[row] as string | number | null));
 }

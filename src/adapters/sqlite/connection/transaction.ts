@@ -12,6 +12,8 @@ type Bound = string | number | null | Uint8Array;
 
 interface Prepared {
   readonly statement: StatementSync;
+  /** How many values it takes: marked text may leave the last ones to the other dialect. */
+  readonly count: number;
   /** For each `?`, the position of its value; null when the values are in order. */
   readonly order: readonly number[] | null;
 }
@@ -37,7 +39,11 @@ export class Statements {
       return "?";
     });
     const isInOrder = order.every((position, at) => position === at);
-    const prepared = { statement: this.#db.prepare(text), order: isInOrder ? null : order };
+    const prepared = {
+      statement: this.#db.prepare(text),
+      count: order.length,
+      order: isInOrder ? null : order,
+    };
     this.#prepared.set(statement, prepared);
     return prepared;
   }
@@ -92,8 +98,9 @@ export class Transaction {
   }
 }
 
-function bind({ order }: Prepared, values: readonly Value[]): Bound[] {
-  const inOrder = order === null ? values : order.map((position) => values[position] as Value);
+function bind({ order, count }: Prepared, values: readonly Value[]): Bound[] {
+  const inOrder =
+    order === null ? values.slice(0, count) : order.map((position) => values[position] as Value);
   return inOrder.map((value) => (isList(value) ? JSON.stringify(value) : value));
 }
 

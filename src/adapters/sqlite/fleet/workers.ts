@@ -4,7 +4,6 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Served, WorkerFacts } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Host } from "../../sql/host.ts";
-import type { BatchRow } from "../../sql/rows.ts";
 
 interface WorkerRow {
   readonly id: number;
@@ -21,7 +20,6 @@ export class Workers {
   readonly #beat: StatementSync;
   readonly #unserve: StatementSync;
   readonly #serve: StatementSync;
-  readonly #selectServing: StatementSync;
   readonly #selectHolders: StatementSync;
 
   constructor(connection: Connection, clock: Clock, host: Host) {
@@ -44,10 +42,6 @@ export class Workers {
     this.#serve = prepare(
       `INSERT INTO served (worker, pipeline, version, only_batch) VALUES (?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
-    );
-    this.#selectServing = prepare(
-      `SELECT w.id, w.process FROM served s JOIN worker w ON w.id = s.worker
-       WHERE s.pipeline = ? AND s.version = ? AND s.only_batch IN ('', ?) AND w.until > ?`,
     );
     this.#selectHolders = prepare(
       `SELECT DISTINCT c.worker AS id, w.process
@@ -74,13 +68,6 @@ export class Workers {
     for (const { pipeline, version, batch = "" } of serves) {
       this.#serve.run(worker, pipeline, version, batch);
     }
-  }
-
-  /** Whether a living worker accepts this batch. */
-  has({ pipeline, version, id }: Pick<BatchRow, "pipeline" | "version" | "id">): boolean {
-    const now = Math.floor(this.#clock.monotonicMs());
-    const rows = this.#selectServing.all(pipeline, version, id, now) as unknown as WorkerRow[];
-    return rows.some(({ process }) => !this.#host.isGone(process));
   }
 
   /** Workers that hold leases or permits and are dead. */

@@ -13,10 +13,12 @@ import type {
 } from "../../../ports/store/ledger-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";
-import type { RecordLog } from "./records.ts";
+import { runNow } from "../../sql/rules/act.ts";
+import type { RecordLog } from "../../sql/rules/records.ts";
 import type { Topics } from "../topics/topics.ts";
 
 class Evidence {
+  readonly #connection: Connection;
   readonly #records: RecordLog;
   readonly #topics: Topics;
   readonly #selectLast: StatementSync;
@@ -27,6 +29,7 @@ class Evidence {
   readonly #updateDetails: StatementSync;
 
   constructor({ connection, records, topics }: EvidenceParts) {
+    this.#connection = connection;
     this.#records = records;
     this.#topics = topics;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -80,7 +83,9 @@ class Evidence {
       if (this.#updateDetails.run(details, num, seq, was).changes > 0) records += count;
     }
     if (records === 0) return 0;
-    this.#records.record(num, { type: "details.erased", data: { records, ...describeAct(act) } });
+    const data = { records, ...describeAct(act) };
+    const { rules } = this.#connection.transaction;
+    runNow(this.#records.record(rules, num, { type: "details.erased", data }));
     return records;
   }
 }

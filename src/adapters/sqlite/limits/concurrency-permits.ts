@@ -47,7 +47,6 @@ export class ConcurrencyPermits {
   readonly #put: StatementSync;
   readonly #selectOf: StatementSync;
   readonly #drop: StatementSync;
-  readonly #dropScope: StatementSync;
   readonly #dropOf: StatementSync;
   readonly #dropExpired: StatementSync;
   readonly #hasExpired: StatementSync;
@@ -75,7 +74,6 @@ export class ConcurrencyPermits {
       `SELECT ${COLUMNS} FROM permit INDEXED BY permit_of_worker WHERE worker = ? ORDER BY scope`,
     );
     this.#drop = prepare("DELETE FROM permit WHERE scope = ? AND worker = ?");
-    this.#dropScope = prepare("DELETE FROM permit WHERE scope = ?");
     this.#dropOf = prepare("DELETE FROM permit WHERE worker = ?");
     this.#dropExpired = prepare("DELETE FROM permit WHERE until <= ?");
     this.#hasExpired = prepare("SELECT 1 FROM permit WHERE until <= ? LIMIT 1");
@@ -89,9 +87,7 @@ export class ConcurrencyPermits {
       lane: hasLease("lane"),
       pipeline: hasLease("pipeline"),
     };
-    this.#selectBatch = prepare(
-      "SELECT id, lane, pipeline, settings ->> '$.caps' AS caps FROM batch WHERE num = ?",
-    );
+    this.#selectBatch = prepare("SELECT id, lane, pipeline, caps FROM batch WHERE num = ?");
     this.#selectUse = prepare(
       `SELECT scope, sum(slots) AS slots FROM permit WHERE until > ? GROUP BY scope
        HAVING sum(slots) > 0 ORDER BY scope`,
@@ -254,11 +250,6 @@ export class ConcurrencyPermits {
   /** The worker is gone: removes its permits. */
   forgetHolder(worker: number): void {
     this.#dropOf.run(worker);
-  }
-
-  /** Nothing of the scope runs any more. */
-  forget(scope: string): void {
-    this.#dropScope.run(scope);
   }
 
   /** Live slots by scope. */

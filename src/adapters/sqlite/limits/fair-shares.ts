@@ -9,9 +9,6 @@ export class FairShares {
   readonly #putClock: StatementSync;
   readonly #update: StatementSync;
   readonly #selectOfStep: StatementSync;
-  readonly #hasUnfinished: StatementSync;
-  readonly #dropAll: StatementSync;
-  readonly #dropPassed: StatementSync;
 
   constructor(connection: Connection) {
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
@@ -32,16 +29,6 @@ export class FairShares {
        FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
        WHERE s.batch = ? AND s.step = ?`,
     );
-    this.#hasUnfinished = prepare(
-      `SELECT 1 FROM batch INDEXED BY batch_unfinished WHERE pipeline = ? AND ended_at IS NULL
-       LIMIT 1`,
-    );
-    this.#dropAll = prepare("DELETE FROM share WHERE pipeline = ?");
-    this.#dropPassed = prepare(
-      `DELETE FROM share WHERE pipeline = ? AND finish <= ? AND NOT EXISTS (
-         SELECT 1 FROM batch b INDEXED BY batch_unfinished_of_tenant
-         WHERE b.pipeline = share.pipeline AND b.tenant = share.tenant AND b.ended_at IS NULL)`,
-    );
   }
 
   getClock(pipeline: string): ShareClock {
@@ -58,15 +45,6 @@ export class FairShares {
   save(pipeline: string, tenant: string, share: TenantShare): void {
     const { finish, owed, itemMs, weight } = share;
     this.#update.run(finish, owed, itemMs, weight, pipeline, tenant);
-  }
-
-  /**
-   * Removes tenants without work, once their tag is not ahead of the present. Not earlier: a tenant
-   * that submits one batch after the other would start again with each, and gain by it.
-   */
-  tidy(pipeline: string): void {
-    if (this.#hasUnfinished.get(pipeline) === undefined) this.#dropAll.run(pipeline);
-    else this.#dropPassed.run(pipeline, this.getClock(pipeline).virtual);
   }
 
   /** The reports of one commit, by step. */

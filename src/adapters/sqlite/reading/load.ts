@@ -6,7 +6,7 @@ import { countWorkers, type ServingRow } from "../../sql/serving-workers.ts";
 import type { Host } from "../../sql/host.ts";
 import type { Connection } from "../connection/connection.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 
 type Part = Partial<PipelineLoad> & { readonly pipeline: string };
 

@@ -19,11 +19,12 @@ import {
   type StoredResult,
 } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { DeadLetters } from "../batches/dead-letters.ts";
+import { runNow } from "../../sql/rules/act.ts";
+import type { DeadLetters } from "../../sql/rules/dead-letters.ts";
 import { type MapRow, Recounting } from "../../sql/recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "../connection/rows.ts";
-import type { Steps } from "../batches/steps.ts";
+import type { Steps } from "../../sql/rules/steps.ts";
 
 export class Queries {
   readonly #connection: Connection;
@@ -137,14 +138,16 @@ export class Queries {
 
   listItems(batch: BatchRow, { step, outcome, ...page }: ItemPage): ItemNumbers {
     const code = findOutcomeCode(outcome, batch.ended_at !== null);
-    const from = this.#steps.findChunk(batch.num, step, page.afterItem + 1);
+    const { rules } = this.#connection.transaction;
+    const from = runNow(this.#steps.findChunk(rules, batch.num, step, page.afterItem + 1));
     if (code === null || from === null) return { items: [], next: null };
     const chunks = this.#selectMapsFrom.iterate(batch.num, step, from);
     return collectItems(chunks as unknown as Iterable<MappedChunk>, code, page);
   }
 
   findItem(num: number, step: number, item: number): ItemPlace | null {
-    const chunk = this.#steps.findChunk(num, step, item);
+    const { rules } = this.#connection.transaction;
+    const chunk = runNow(this.#steps.findChunk(rules, num, step, item));
     if (chunk === null) return null;
     type Row = Pick<ItemPlace, "start" | "locator" | "state"> & {
       readonly finish: number;
@@ -163,7 +166,7 @@ export class Queries {
       outcome: OUTCOME_WORDS[getOutcome(outcomes, item - start)],
       override: override?.value ?? null,
       checkpoint: known === undefined ? null : readCheckpoint(known),
-      letter: this.#deadLetters.find(num, step, item),
+      letter: runNow(this.#deadLetters.find(rules, num, step, item)),
     };
   }
 

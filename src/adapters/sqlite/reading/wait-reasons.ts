@@ -4,7 +4,9 @@ import type { ChunkFacts } from "../../../core/batch/why.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Lanes } from "../batches/lanes.ts";
+import { runNow } from "../../sql/rules/act.ts";
+import type { Lanes } from "../../sql/rules/lanes.ts";
+import type { Serving } from "../../sql/rules/serving.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { type BatchRow, countAll, readPause } from "../../sql/rows.ts";
 import {
@@ -15,20 +17,20 @@ import {
   toChunkFacts,
   type WaitingChunkRow,
 } from "../../sql/waiting-rows.ts";
-import type { Workers } from "../fleet/workers.ts";
 
 export interface WaitingParts {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly lanes: Lanes;
-  readonly workers: Workers;
+  readonly serving: Serving;
   readonly permits: ConcurrencyPermits;
 }
 
 export class WaitReasons {
+  readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #lanes: Lanes;
-  readonly #workers: Workers;
+  readonly #serving: Serving;
   readonly #permits: ConcurrencyPermits;
   readonly #selectLanes: StatementSync;
   readonly #selectHolder: StatementSync;
@@ -38,10 +40,11 @@ export class WaitReasons {
   readonly #selectNextRest: StatementSync;
   readonly #selectChunks: StatementSync;
 
-  constructor({ connection, clock, lanes, workers, permits }: WaitingParts) {
+  constructor({ connection, clock, lanes, serving, permits }: WaitingParts) {
+    this.#connection = connection;
     this.#clock = clock;
     this.#lanes = lanes;
-    this.#workers = workers;
+    this.#serving = serving;
     this.#permits = permits;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectLanes = prepare(
@@ -85,7 +88,7 @@ export class WaitReasons {
     type PausedRow = Row & { pause: string | null };
     return (this.#selectLanes.all() as unknown as PausedRow[]).map(({ lane, pause, ...row }) => ({
       lane,
-      policy: this.#lanes.getPolicy(lane),
+      policy: runNow(this.#lanes.getPolicy(this.#connection.transaction.rules, lane)),
       pause: readPause(pause),
       holder: row.holder,
       waiting: row.waiting,
@@ -112,7 +115,7 @@ export class WaitReasons {
         parked: batch.parked_code === null ? null : batch.parked_message,
         pause: readPause(batch.pause),
         cancelMode: batch.cancel_mode,
-        hasWorker: this.#workers.has(batch),
+        hasWorker: runNow(this.#serving.has(this.#connection.transaction.rules, batch)),
         sealed: batch.sealed === 1,
         pending: countAll(batch).pending,
         leased: count(this.#countLeased.get(num, step)),

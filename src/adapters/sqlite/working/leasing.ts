@@ -32,7 +32,7 @@ import {
 } from "../../sql/leasable.ts";
 import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
 import type { FairShares } from "../limits/fair-shares.ts";
-import { FRESH_LIMIT } from "../batches/steps.ts";
+import { FRESH_LIMIT } from "../connection/rows.ts";
 
 interface StepRow extends CappedRow {
   readonly batch: number;
@@ -148,10 +148,9 @@ export class Leasing {
          ORDER BY h.finish, h.tenant`,
       ),
       steps: prepare(
-        `SELECT s.batch, b.id, b.lane, b.pipeline, b.settings ->> '$.caps' AS caps, b.item_ledger, s.step,
+        `SELECT s.batch, b.id, b.lane, b.pipeline, b.caps, b.item_ledger, s.step,
            ${FRESH_LIMIT} AS fresh_limit, s.next_chunk, s.passes,
-           b.settings ->> ('$.steps[' || s.step || '].maxRedrives') AS max_redrives,
-           b.settings ->> ('$.steps[' || s.step || '].chunkSize') AS chunk_size
+           s.max_redrives, s.chunk_size
          FROM step s INDEXED BY step_leasable JOIN batch b ON b.num = s.batch
          WHERE ${leasable} AND s.leasable_at <= ? AND s.pipeline = ? AND s.tenant = ?
            AND (? IS NULL OR b.id = ?)

@@ -25,7 +25,9 @@ import type { Connection } from "../connection/connection.ts";
 import { SavepointMode, ItemStatements } from "../chunks/item-statements.ts";
 import { Leasing } from "./leasing.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
+import { runNow } from "../../sql/rules/act.ts";
+import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
+import type { RuleTransaction } from "../../sql/rules/transaction.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { readPause } from "../../sql/rows.ts";
 import { PAUSE_OF_BATCH } from "../connection/rows.ts";
@@ -57,6 +59,7 @@ export interface WorkingParts {
 export class Settling {
   readonly #clock: Clock;
   readonly #lifecycle: BatchLifecycle;
+  readonly #rules: RuleTransaction;
   readonly #chunks: Chunks;
   readonly #shares: FairShares;
   readonly #permits: ConcurrencyPermits;
@@ -77,6 +80,7 @@ export class Settling {
   constructor({ connection, clock, lifecycle, chunks, shares, permits, ledger }: WorkingParts) {
     this.#clock = clock;
     this.#lifecycle = lifecycle;
+    this.#rules = connection.transaction.rules;
     this.#chunks = chunks;
     this.#shares = shares;
     this.#permits = permits;
@@ -151,7 +155,7 @@ export class Settling {
     this.#shares.saveUses(leaseUsage);
     const ended = this.#chunks
       .applyChanges(changes)
-      .flatMap((num) => this.#lifecycle.advanceBatch(num));
+      .flatMap((num) => runNow(this.#lifecycle.advanceBatch(this.#rules, num)));
     const worked = { reports: results, ended, ...this.#lease(request, now) };
     return refused.length === 0 ? worked : { ...worked, refused };
   }

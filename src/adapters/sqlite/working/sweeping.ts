@@ -20,14 +20,17 @@ import {
 } from "../../sql/sweep-rules.ts";
 import { type Chunks, HELD_COLUMNS } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { Lanes } from "../batches/lanes.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { BatchLifecycle } from "../batches/batch-lifecycle.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
-import type { RecordLog } from "../ledger/records.ts";
 import type { BatchRow } from "../../sql/rows.ts";
-import { PAUSE_OF_BATCH } from "../connection/rows.ts";
-import { FRESH_LIMIT, type Steps } from "../batches/steps.ts";
+import { type Act, runNow } from "../../sql/rules/act.ts";
+import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
+import type { Lanes } from "../../sql/rules/lanes.ts";
+import type { RecordLog } from "../../sql/rules/records.ts";
+import type { Serving } from "../../sql/rules/serving.ts";
+import type { Steps } from "../../sql/rules/steps.ts";
+import type { RuleTransaction } from "../../sql/rules/transaction.ts";
+import { FRESH_LIMIT, PAUSE_OF_BATCH } from "../connection/rows.ts";
 import type { Workers } from "../fleet/workers.ts";
 
 const CHUNKS_MAX = 1_000;
@@ -38,6 +41,7 @@ export interface SweepingParts {
   readonly clock: Clock;
   readonly records: RecordLog;
   readonly workers: Workers;
+  readonly serving: Serving;
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly lifecycle: BatchLifecycle;
@@ -161,7 +165,7 @@ export class Sweeping {
       this.#selectWatched.get(this.#now(), this.#now(), 1) !== undefined ||
       this.#selectStale.get(this.#now() - policy.staleMs, this.#now(), 1) !== undefined ||
       this.#listStuckHolders(policy).length > 0 ||
-      lanes.listIdle().length > 0 ||
+      this.#run((tx) => lanes.listIdle(tx)).length > 0 ||
       permits.hasExpired(this.#now()) ||
       workers.listGoneHolders().length > 0
     );
@@ -177,9 +181,11 @@ export class Sweeping {
     }
     for (const lane of this.#tendLanes(policy)) {
       tended++;
-      ended.push(...lifecycle.startNextInLane(lane));
+      ended.push(...this.#run((tx) => lifecycle.startNextInLane(tx, lane)));
     }
-    for (const lane of lanes.listIdle()) ended.push(...lifecycle.startNextInLane(lane));
+    for (const lane of this.#run((tx) => lanes.listIdle(tx))) {
+      ended.push(...this.#run((tx) => lifecycle.startNextInLane(tx, lane)));
+    }
     return { lostLeases: lost.count, tended, ended };
   }
 
@@ -204,7 +210,9 @@ export class Sweeping {
       if (row.item_ledger === 1) ledger.write(row.batch, row, { stored, effect, cause: "lost" });
       chunks.apply(row, effect, changes);
     }
-    const ended = chunks.applyChanges(changes).flatMap((num) => lifecycle.advanceBatch(num));
+    const ended = chunks
+      .applyChanges(changes)
+      .flatMap((num) => this.#run((tx) => lifecycle.advanceBatch(tx, num)));
     return { count: lost.length, ended };
   }
 
@@ -221,25 +229,26 @@ export class Sweeping {
     ]);
     // Waiting batches first: none must be started only to expire.
     return [...due]
-      .map(([num, reason]) => ({ batch: records.get(num), reason }))
+      .map(([num, reason]) => ({ batch: this.#run((tx) => records.get(tx, num)), reason }))
       .toSorted((a, b) => a.batch.active - b.batch.active || a.batch.num - b.batch.num)
       .flatMap(({ batch: { num }, reason }) => {
         // The end of one batch may have started the next, and that one may be in the list too.
-        const batch = records.get(num);
-        return batch.ended_at === null ? lifecycle.endEarly(batch, "expire", reason) : [];
+        const batch = this.#run((tx) => records.get(tx, num));
+        if (batch.ended_at !== null) return [];
+        return this.#run((tx) => lifecycle.endEarly(tx, batch, "expire", reason));
       });
   }
 
   /** Checks whether a running batch makes progress; true when it had to act. */
   #watch(row: WatchedRow, policy: SweepPolicy, ended: string[]): boolean {
-    const { steps, workers, permits } = this.#parts;
+    const { steps, serving, permits } = this.#parts;
     const { batch, step } = row;
     const now = this.#now();
     const facts = {
       hasDueWork: row.has_due === 1,
-      hasLiveLease: steps.hasLeases(batch),
+      hasLiveLease: this.#run((tx) => steps.hasLeases(tx, batch)),
       isPaused: false,
-      hasWorker: workers.has(row),
+      hasWorker: this.#run((tx) => serving.has(tx, row)),
       areWorkersBusy: this.#selectBusy.get(row.pipeline, now) !== undefined,
       isAtLimit: permits.findFull(batch, now) !== null,
     };
@@ -248,7 +257,7 @@ export class Sweeping {
     this.#updateWatch.run(next.previous, next.stalls, now + nextInMs, batch, step);
     if (!isStall) return false;
     if (isOver) this.#giveUp(batch, step, now + nextInMs, ended);
-    else steps.offerAgain(batch, step);
+    else steps.offerAgain(this.#rules, batch, step);
     return true;
   }
 
@@ -267,12 +276,14 @@ export class Sweeping {
       chunks.apply(row, effect, changes);
       this.#passFresh.run(row.chunk + 1, num, step);
     }
-    steps.offerAgain(num, step);
+    steps.offerAgain(this.#rules, num, step);
     // What one bounded transaction leaves over is given up by the next.
     const whole = rows.length < CHUNKS_MAX;
     if (whole) this.#updateWatch.run(FIRST_LOOK.previous, FIRST_LOOK.stalls, nextAt, num, step);
     else this.#updateWatch.run(0, Number.MAX_SAFE_INTEGER, this.#now(), num, step);
-    ended.push(...chunks.applyChanges(changes).flatMap((batch) => lifecycle.advanceBatch(batch)));
+    for (const batch of chunks.applyChanges(changes)) {
+      ended.push(...this.#run((tx) => lifecycle.advanceBatch(tx, batch)));
+    }
   }
 
   /** Lanes that are free now, because their holder was stuck. */
@@ -282,34 +293,47 @@ export class Sweeping {
     const staleBefore = this.#now() - policy.staleMs;
     const stale = this.#selectStale.all(staleBefore, this.#now(), BATCHES_MAX);
     for (const { num } of stale as unknown as { num: number }[]) {
-      const batch = records.get(num);
+      const batch = this.#run((tx) => records.get(tx, num));
       this.#raiseSliceFence.run(num, batch.step);
-      lanes.park(num, STALE);
+      this.#run((tx) => lanes.park(tx, num, STALE));
       freed.push(batch.lane);
     }
     for (const { num, stuck } of this.#listStuckHolders(policy)) {
-      const batch = records.get(num);
-      if (batch.active === 1 && lanes.tendHolder(batch, stuck)) freed.push(batch.lane);
+      const batch = this.#run((tx) => records.get(tx, num));
+      if (batch.active === 0) continue;
+      if (this.#run((tx) => lanes.tendHolder(tx, batch, stuck))) freed.push(batch.lane);
     }
     return freed;
   }
 
   #listStuckHolders(policy: SweepPolicy): { readonly num: number; readonly stuck: string }[] {
-    const { workers, lanes, steps } = this.#parts;
+    const { serving, lanes, steps } = this.#parts;
     const idleBefore = this.#now() - policy.orphanMs;
     type Facts = "num" | "id" | "lane" | "activity_at" | "pipeline" | "version" | "pause";
     type Row = Pick<BatchRow, Facts>;
     return (this.#selectHolders.all() as unknown as Row[]).flatMap((row) => {
       const { num } = row;
-      const unserved = row.activity_at <= idleBefore && !steps.hasLeases(num) && !workers.has(row);
+      const unserved =
+        row.activity_at <= idleBefore &&
+        !this.#run((tx) => steps.hasLeases(tx, num)) &&
+        !this.#run((tx) => serving.has(tx, row));
       const stuck = describeStuck(row.pause, unserved);
-      return stuck === null || !lanes.canMakeWay(num, row.lane) ? [] : [{ num, stuck }];
+      const canMakeWay = stuck !== null && this.#run((tx) => lanes.canMakeWay(tx, num, row.lane));
+      return canMakeWay ? [{ num, stuck }] : [];
     });
   }
 
   /** Leases that expired by then are lost; those of dead processes expire at 0. */
   #computeLostBefore({ graceMs = 0 }: SweepPolicy): number {
     return Math.max(0, Math.floor(this.#now() - graceMs));
+  }
+
+  get #rules(): RuleTransaction {
+    return this.#parts.connection.transaction.rules;
+  }
+
+  #run<T>(rule: (tx: RuleTransaction) => Act<T>): T {
+    return runNow(rule(this.#rules));
   }
 
   #now(): number {

@@ -1,29 +1,30 @@
-/** Dead letters in SQL: finding, editing and discarding them. */
+/** Finding, editing and discarding dead letters. */
 import { describeAct } from "../../../core/batch/batch.ts";
 import { type DeadLetterFilter, matchesDeadLetter } from "../../../core/items/redrive.ts";
 import type { DiscardRequest, EditRequest } from "../../../ports/store/operator-store.ts";
 import type { DeadLetter, DeadLetterPage } from "../../../ports/store/query-store.ts";
-import { type DeadLetterRow, toDeadLetter } from "../../sql/dead-letters.ts";
-import type { BatchRow } from "../../sql/rows.ts";
-import type { RecordLog } from "../ledger/records.ts";
-import { statement } from "../connection/statement.ts";
+import { type DeadLetterRow, toDeadLetter } from "../dead-letters.ts";
+import type { BatchRow } from "../rows.ts";
+import { type Act, together } from "./act.ts";
+import type { RecordLog } from "./records.ts";
+import { statement } from "./statement.ts";
 import type { Steps } from "./steps.ts";
-import type { Transaction } from "../connection/transaction.ts";
+import type { RuleTransaction } from "./transaction.ts";
 
 const SELECT_LETTERS = `
   SELECT i.step, i.item, i.key, i.attempts, i.deaths, i.error_class, i.code, i.message,
     i.failed_at, i.drive, i.discarded_by, i.discarded_why,
-    EXISTS (SELECT 1 FROM override o
-      WHERE o.batch = i.batch AND o.step = i.step AND o.item = i.item)::int AS edited
-  FROM item i WHERE i.dead = 1 AND i.batch = $1 AND i.step = $2`;
+    CASE WHEN EXISTS (SELECT 1 FROM override o
+      WHERE o.batch = i.batch AND o.step = i.step AND o.item = i.item) THEN 1 ELSE 0 END AS edited
+  FROM item i /*sqlite INDEXED BY item_dead*/ WHERE i.dead = 1 AND i.batch = $1 AND i.step = $2`;
 
 const PAGE = 1_000;
 
 const SELECT = statement(`${SELECT_LETTERS} AND i.item > $3 ORDER BY i.item LIMIT $4`);
 const FIND = statement(`${SELECT_LETTERS} AND i.item = $3`);
 const DISCARD = statement(
-  `UPDATE item SET discarded_by = $4, discarded_why = $5
-   WHERE batch = $1 AND step = $2 AND item = ANY($3::bigint[])`,
+  `UPDATE item SET discarded_by = $3, discarded_why = $4
+   WHERE batch = $1 AND step = $2 AND item /*sqlite = $5*//*postgres = ANY($5::bigint[])*/`,
 );
 const PUT_OVERRIDE = statement(
   `INSERT INTO override (batch, step, item, value) VALUES ($1, $2, $3, $4)
@@ -46,105 +47,86 @@ export class DeadLetters {
     this.#steps = steps;
   }
 
-  /** In item order; read a page at a time, so that a filter costs no memory. */
-  async *#list(
-    tx: Transaction,
+  /** In item order; reads a page at a time, so that a filter costs no memory. */
+  *read(
+    tx: RuleTransaction,
     num: number,
     { step, afterItem, limit, filter }: DeadLetterPage,
-  ): AsyncGenerator<DeadLetter, void, void> {
+  ): Act<DeadLetter[]> {
+    const letters: DeadLetter[] = [];
+    if (limit <= 0) return letters;
     let after = afterItem;
     for (let size = Math.min(limit, PAGE); ; size = PAGE) {
-      const rows = await tx.all<DeadLetterRow>(SELECT, num, step, after, size);
+      const rows = yield* tx.all<DeadLetterRow>(SELECT, num, step, after, size);
       for (const row of rows) {
         const letter = toDeadLetter(row);
-        if (matchesDeadLetter(filter, letter)) yield letter;
         after = row.item;
+        if (!matchesDeadLetter(filter, letter)) continue;
+        letters.push(letter);
+        if (letters.length >= limit) return letters;
       }
-      if (rows.length < size) return;
+      if (rows.length < size) return letters;
     }
   }
 
-  async read(tx: Transaction, num: number, page: DeadLetterPage): Promise<DeadLetter[]> {
-    const letters: DeadLetter[] = [];
-    if (page.limit <= 0) return letters;
-    for await (const letter of this.#list(tx, num, page)) {
-      letters.push(letter);
-      if (letters.length >= page.limit) break;
-    }
-    return letters;
-  }
-
-  /**
-   * All that match, in item order, a page at a time: the caller may change the ones that it has
-   * seen.
-   */
-  async *walkPages(
-    tx: Transaction,
+  /** The next matches, in item order; empty after the last. */
+  readPage(
+    tx: RuleTransaction,
     num: number,
     step: number,
     filter: DeadLetterFilter,
-  ): AsyncGenerator<readonly DeadLetter[], void, void> {
-    for (let afterItem = -1; ; ) {
-      const page = await this.read(tx, num, { step, afterItem, limit: PAGE, filter });
-      const last = page.at(-1);
-      if (last === undefined) return;
-      yield page;
-      afterItem = last.item;
-    }
+    afterItem: number,
+  ): Act<DeadLetter[]> {
+    return this.read(tx, num, { step, afterItem, limit: PAGE, filter });
   }
 
-  async *walk(
-    tx: Transaction,
-    num: number,
-    step: number,
-    filter: DeadLetterFilter,
-  ): AsyncGenerator<DeadLetter, void, void> {
-    for await (const page of this.walkPages(tx, num, step, filter)) yield* page;
-  }
-
-  async find(tx: Transaction, num: number, step: number, item: number): Promise<DeadLetter | null> {
-    const row = await tx.get<DeadLetterRow>(FIND, num, step, item);
+  *find(tx: RuleTransaction, num: number, step: number, item: number): Act<DeadLetter | null> {
+    const row = yield* tx.get<DeadLetterRow>(FIND, num, step, item);
     return row === undefined ? null : toDeadLetter(row);
   }
 
-  async edit(
-    tx: Transaction,
+  *edit(
+    tx: RuleTransaction,
     batch: BatchRow,
     { step, item, value, by, why }: EditRequest,
-  ): Promise<boolean> {
+  ): Act<boolean> {
     const { num } = batch;
-    const [chunk, letter] = await Promise.all([
+    const [chunk, letter] = yield* together(
       this.#steps.findChunk(tx, num, step, item),
       this.find(tx, num, step, item),
-    ]);
+    );
     if (chunk === null || batch.pruned === 1 || letter === null) return false;
     tx.send(PUT_OVERRIDE, num, step, item, value);
     tx.send(MARK_EDITED, num, step, chunk);
     // Checkpoints of the old payload say nothing about the new one.
     tx.send(DROP_CHECKPOINT, num, step, item);
-    await this.#records.record(tx, num, {
+    yield* this.#records.record(tx, num, {
       type: "dead_letter.edited",
       data: { step, item, ...describeAct({ by, why }) },
     });
     return true;
   }
 
-  async discard(
-    tx: Transaction,
+  *discard(
+    tx: RuleTransaction,
     { num }: BatchRow,
     steps: number,
     { filter, by, why }: DiscardRequest,
-  ): Promise<number> {
+  ): Act<number> {
     let discarded = 0;
     for (let step = 0; step < steps; step++) {
-      for await (const page of this.walkPages(tx, num, step, filter)) {
+      for (let after = -1; ; ) {
+        const page = yield* this.readPage(tx, num, step, filter, after);
+        const last = page.at(-1);
+        if (last === undefined) break;
         const items = page.filter((letter) => letter.discarded === null).map(({ item }) => item);
-        if (items.length > 0) tx.send(DISCARD, num, step, items, by, why);
+        tx.sendEach(DISCARD, [num, step, by, why], items);
         discarded += items.length;
+        after = last.item;
       }
     }
     if (discarded > 0) {
-      await this.#records.record(tx, num, {
+      yield* this.#records.record(tx, num, {
         type: "dead_letters.discarded",
         data: { items: discarded, ...describeAct({ by, why }) },
       });

@@ -1,34 +1,38 @@
-/** A batch's steps in SQL: which one runs, and when it has something to lease. */
-import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
+/** A batch's steps: which one runs, and when it has something to lease. */
 import type { StepSettings } from "../../../core/batch/step.ts";
-import { PAUSE_OF_BATCH } from "../connection/rows.ts";
-import { statement } from "../connection/statement.ts";
-import { LockTaken, type Transaction } from "../connection/transaction.ts";
+import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
+import { type Act, together } from "./act.ts";
+import { PAUSE_OF_BATCH } from "./columns.ts";
+import { statement } from "./statement.ts";
+import { LockTaken, type RuleTransaction } from "./transaction.ts";
 
 /** How many fresh chunks may be leased: the canary comes first. */
-export const FRESH_LIMIT = "least(chunks, coalesce(canary_chunks, chunks))";
+export const FRESH_LIMIT = `/*sqlite min*//*postgres least*/(
+  chunks, coalesce(canary_chunks, chunks))`;
 
 /** When the updated step has something to lease. */
 const LEASABLE_AT = `CASE WHEN next_chunk < ${FRESH_LIMIT} THEN 0 ELSE (
-  SELECT min(c.due_at) FROM chunk c
-  WHERE c.due_at IS NOT NULL AND c.batch = step.batch AND c.step = step.step) END`;
+  SELECT min(c.due_at) FROM chunk c /*sqlite INDEXED BY chunk_due WHERE c.state = 'waiting'*/
+  /*postgres WHERE c.due_at IS NOT NULL*/ AND c.batch = step.batch AND c.step = step.step) END`;
 
 /**
  * The chunk that contains item $3 of batch $1 and step $2; NULL for none. Chunks are in the order
  * of their items and may differ in size, so this is a binary search: one primary-key lookup at a
- * time (OFFSET 0 keeps it so), and not a scan of a million chunks.
+ * time (in PostgreSQL, OFFSET 0 keeps it so), and not a scan of a million chunks.
  */
 export const CHUNK_OF_ITEM = `
-  WITH RECURSIVE look AS (
-    SELECT 0 AS low, s.chunks - 1 AS high, NULL::integer AS found
+  WITH RECURSIVE look (low, high, found) AS (
+    SELECT 0, s.chunks - 1, CAST(NULL AS integer)
     FROM step s WHERE s.batch = $1 AND s.step = $2
     UNION ALL
     SELECT CASE WHEN $3 >= m.finish THEN m.chunk + 1 ELSE l.low END,
       CASE WHEN $3 < m.start THEN m.chunk - 1 ELSE l.high END,
       CASE WHEN $3 >= m.start AND $3 < m.finish THEN m.chunk END
-    FROM look l CROSS JOIN LATERAL (
+    FROM look l
+    /*sqlite JOIN chunk m ON m.batch = $1 AND m.step = $2 AND m.chunk = (l.low + l.high) / 2*/
+    /*postgres CROSS JOIN LATERAL (
       SELECT i.chunk, i.start, i.finish FROM chunk i
-      WHERE i.batch = $1 AND i.step = $2 AND i.chunk = (l.low + l.high) / 2 OFFSET 0) AS m
+      WHERE i.batch = $1 AND i.step = $2 AND i.chunk = (l.low + l.high) / 2 OFFSET 0) AS m*/
     WHERE l.found IS NULL AND l.low <= l.high
   ) SELECT found FROM look WHERE found IS NOT NULL`;
 
@@ -56,10 +60,10 @@ const ADJUST = statement(
      leasable_at = ${LEASABLE_AT}
    FROM batch b WHERE b.num = $1 AND step.batch = b.num AND (
      step.step = b.step OR step.running = 1)
-   RETURNING step.running`,
+   RETURNING running`,
 );
-// A lease finds a tenant's steps through its share. An insert would wait for a transaction that is
-// changing the same row, so it is skipped where a row is visible.
+// A lease finds a tenant's steps through its share. On a server an insert would wait for a
+// transaction that is changing the same row, so it is skipped where a row is visible.
 const SHARE = statement(
   `INSERT INTO share (pipeline, tenant)
    SELECT s.pipeline, s.tenant FROM step s WHERE s.batch = $1 AND s.running = 1 AND NOT EXISTS (
@@ -74,8 +78,8 @@ const SHARE_CLOCK = statement(
 );
 // Until this is committed, the share cannot be removed as one without work.
 const KEEP_SHARE = statement(
-  `SELECT 1 FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
-   WHERE s.batch = $1 AND s.running = 1 FOR KEY SHARE OF h NOWAIT`,
+  `SELECT 1 AS kept FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
+   WHERE s.batch = $1 AND s.running = 1 /*postgres FOR KEY SHARE OF h NOWAIT*/`,
 );
 const HALT = statement("UPDATE step SET running = 0, leasable_at = NULL WHERE batch = $1");
 const OFFER = statement(
@@ -85,11 +89,15 @@ const PASS_CANARY = statement(
   "UPDATE step SET canary_chunks = NULL WHERE batch = $1 AND step = $2",
 );
 const HAS_UNSETTLED = statement(
-  `SELECT 1 FROM chunk WHERE batch = $1 AND step = $2 AND chunk < $3 AND state <> 'settled' LIMIT 1`,
+  `SELECT 1 AS one FROM chunk
+   WHERE batch = $1 AND step = $2 AND chunk < $3 AND state <> 'settled' LIMIT 1`,
 );
+// SQLite reads all leases of the store: as many as workers hold chunks.
 const HAS_LEASED = statement(
-  `SELECT 1 WHERE EXISTS (SELECT 1 FROM lease WHERE batch = $1)
-     OR EXISTS (SELECT 1 FROM chunk WHERE state = 'leased' AND worker > 0 AND batch = $1)`,
+  `/*sqlite SELECT 1 AS one FROM chunk INDEXED BY chunk_lease
+     WHERE state = 'leased' AND batch = $1 LIMIT 1*/
+   /*postgres SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM lease WHERE batch = $1)
+     OR EXISTS (SELECT 1 FROM chunk WHERE state = 'leased' AND worker > 0 AND batch = $1)*/`,
 );
 const FIND_CHUNK = statement(`SELECT (${CHUNK_OF_ITEM}) AS chunk`);
 const FORGET_WATCH = statement(
@@ -97,83 +105,78 @@ const FORGET_WATCH = statement(
 );
 
 export class Steps {
-  async add(tx: Transaction, num: number, step: number, settings: StepSettings): Promise<void> {
+  add(tx: RuleTransaction, num: number, step: number, settings: StepSettings): void {
     const { name, chunkSize, maxRedrives, budget, canary } = settings;
     const watched = budget !== null || canary !== null;
     tx.send(INSERT, num, step, name, chunkSize, maxRedrives, watched ? 1 : 0);
   }
 
   /** Undefined when the step has not begun. */
-  async find(
-    tx: Transaction,
+  find(
+    tx: RuleTransaction,
     num: number,
     step: number,
-  ): Promise<{ readonly sliced: number; readonly pending: number } | undefined> {
+  ): Act<{ readonly sliced: number; readonly pending: number } | undefined> {
     return tx.get(FIND, num, step);
   }
 
   /** Makes this the batch's current step. */
-  async setCurrent(tx: Transaction, num: number, step: number): Promise<void> {
+  setCurrent(tx: RuleTransaction, num: number, step: number): void {
     tx.send(SET_CURRENT, num, step);
   }
 
   /** Prepares the step for planning, after the chunks of earlier drives. */
-  async beginPlan(tx: Transaction, num: number, step: number): Promise<void> {
+  beginPlan(tx: RuleTransaction, num: number, step: number): void {
     tx.send(PLAN, num, step);
     tx.send(SET_SINCE, num, step);
   }
 
   /** Sets whether the current step may be leased from, by its batch's state and pauses. */
-  async adjustRunning(tx: Transaction, num: number): Promise<void> {
-    const [, adjusted, , , kept] = await Promise.all([
+  *adjustRunning(tx: RuleTransaction, num: number): Act<void> {
+    const [, adjusted, , , kept] = yield* together(
       tx.tryLockShared("pauses", ""),
       tx.all<{ readonly running: number }>(ADJUST, num),
       tx.run(SHARE, num),
       tx.run(SHARE_CLOCK, num, FIRST_CLOCK.virtual, FIRST_CLOCK.itemMs),
       tx.get(KEEP_SHARE, num),
-    ]);
+    );
     if (!adjusted.some(({ running }) => running === 1)) return;
     if (kept === undefined) throw new LockTaken(`the share of batch number ${num}`);
     tx.notify();
   }
 
   /** No chunk of the batch may be leased any more. */
-  async halt(tx: Transaction, num: number): Promise<void> {
+  halt(tx: RuleTransaction, num: number): void {
     tx.send(HALT, num);
   }
 
   /** Computes again when the step has something to lease. */
-  async offerAgain(tx: Transaction, num: number, step: number): Promise<void> {
+  offerAgain(tx: RuleTransaction, num: number, step: number): void {
     tx.send(OFFER, num, step);
     tx.notify();
   }
 
-  async passCanary(tx: Transaction, num: number, step: number): Promise<void> {
+  passCanary(tx: RuleTransaction, num: number, step: number): void {
     tx.send(PASS_CANARY, num, step);
-    await this.offerAgain(tx, num, step);
+    this.offerAgain(tx, num, step);
   }
 
   /** Whether some of the step's first chunks are not settled yet. */
-  async hasUnsettled(tx: Transaction, num: number, step: number, chunks: number): Promise<boolean> {
-    return (await tx.get(HAS_UNSETTLED, num, step, chunks)) !== undefined;
+  *hasUnsettled(tx: RuleTransaction, num: number, step: number, chunks: number): Act<boolean> {
+    return (yield* tx.get(HAS_UNSETTLED, num, step, chunks)) !== undefined;
   }
 
-  async hasLeases(tx: Transaction, num: number): Promise<boolean> {
-    return (await tx.get(HAS_LEASED, num)) !== undefined;
+  *hasLeases(tx: RuleTransaction, num: number): Act<boolean> {
+    return (yield* tx.get(HAS_LEASED, num)) !== undefined;
   }
 
   /** The chunk that contains an item. */
-  async findChunk(
-    tx: Transaction,
-    num: number,
-    step: number,
-    item: number,
-  ): Promise<number | null> {
-    const row = await tx.get<{ readonly chunk: number | null }>(FIND_CHUNK, num, step, item);
+  *findChunk(tx: RuleTransaction, num: number, step: number, item: number): Act<number | null> {
+    const row = yield* tx.get<{ readonly chunk: number | null }>(FIND_CHUNK, num, step, item);
     return row?.chunk ?? null;
   }
 
-  async forgetWatch(tx: Transaction, num: number): Promise<void> {
+  forgetWatch(tx: RuleTransaction, num: number): void {
     tx.send(FORGET_WATCH, num);
   }
 }

@@ -1,5 +1,5 @@
-/** What operators do to batches, in SQL. Every method runs inside the caller's transaction. */
-import { type Act, describeAct, isEnded } from "../../../core/batch/batch.ts";
+/** What operators do to batches. */
+import { type Act as OperatorAct, describeAct, isEnded } from "../../../core/batch/batch.ts";
 import type { LanePolicy } from "../../../core/batch/lane.ts";
 import { computeRedriveDueAt } from "../../../core/items/redrive.ts";
 import type { ActResult } from "../../../ports/store/conductor-store.ts";
@@ -11,16 +11,17 @@ import type {
   RedriveRequest,
   RedriveResult,
 } from "../../../ports/store/operator-store.ts";
-import { type RedrivenItem, refuseRedrive, type Survey } from "../../sql/redrive.ts";
-import { type BatchRow, countAll, readSteps, toSnapshot } from "../../sql/rows.ts";
-import type { Lanes } from "./lanes.ts";
-import type { DeadLetters } from "./dead-letters.ts";
+import { type RedrivenItem, refuseRedrive, type Survey } from "../redrive.ts";
+import { type BatchRow, countAll, readSteps, toSnapshot } from "../rows.ts";
+import { type Act, together } from "./act.ts";
 import type { BatchLifecycle } from "./batch-lifecycle.ts";
-import type { RecordLog } from "../ledger/records.ts";
-import type { Redriving } from "./redriving.ts";
-import { type Statement, statement } from "../connection/statement.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import type { Lanes } from "./lanes.ts";
+import type { RecordLog } from "./records.ts";
+import type { NextItems, Redriving } from "./redriving.ts";
+import { type SharedStatement, statement } from "./statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
-import type { Transaction } from "../connection/transaction.ts";
+import type { RuleTransaction } from "./transaction.ts";
 
 export interface OperatingParts {
   readonly records: RecordLog;
@@ -31,7 +32,12 @@ export interface OperatingParts {
   readonly redriving: Redriving;
 }
 
-type EachScope = { readonly [Scope in PauseScope["scope"]]: Statement };
+interface Candidate {
+  readonly item: number;
+  readonly busy: boolean;
+}
+
+type EachScope = { readonly [Scope in PauseScope["scope"]]: SharedStatement };
 
 const UNDER = {
   batch: "b.id = $1",
@@ -59,7 +65,7 @@ const DELETE_PAUSE = statement("DELETE FROM pause WHERE scope = $1 AND name = $2
 const LOCK_UNDER = composeEach(
   (where) =>
     `SELECT b.num, b.parked_code FROM batch b WHERE b.ended_at IS NULL AND ${where}
-     ORDER BY b.num FOR NO KEY UPDATE`,
+     ORDER BY b.num /*postgres FOR NO KEY UPDATE*/`,
 );
 const SELECT_FREE_LANES = composeEach(
   (where) =>
@@ -90,11 +96,7 @@ export class OperatorActs {
     this.#parts = parts;
   }
 
-  async cancel(
-    tx: Transaction,
-    batch: BatchRow,
-    { mode, by, why }: CancelRequest,
-  ): Promise<ActResult> {
+  *cancel(tx: RuleTransaction, batch: BatchRow, { mode, by, why }: CancelRequest): Act<ActResult> {
     const { records, steps, lifecycle } = this.#parts;
     const { num } = batch;
     if (isEnded(batch.state)) return { kind: "moved_on", batch: toSnapshot(batch) };
@@ -102,27 +104,27 @@ export class OperatorActs {
     const overtakes = batch.cancel_mode === "drain" && mode === "now";
     if (batch.cancel_mode === null || overtakes) {
       tx.send(REQUEST_CANCEL, num, mode, by, why, tx.wallMs);
-      await steps.adjustRunning(tx, num);
-      await records.record(tx, num, {
+      yield* steps.adjustRunning(tx, num);
+      yield* records.record(tx, num, {
         type: "batch.cancel_requested",
         data: { mode, ...describeAct({ by, why }) },
       });
     }
-    if (!(await steps.hasLeases(tx, num))) {
-      await lifecycle.endEarly(tx, await records.get(tx, num), "cancel", null);
+    if (!(yield* steps.hasLeases(tx, num))) {
+      yield* lifecycle.endEarly(tx, yield* records.get(tx, num), "cancel", null);
     }
-    return { kind: "done", batch: toSnapshot(await records.get(tx, num)) };
+    return { kind: "done", batch: toSnapshot(yield* records.get(tx, num)) };
   }
 
-  async pause(tx: Transaction, request: PauseRequest): Promise<boolean> {
+  *pause(tx: RuleTransaction, request: PauseRequest): Act<boolean> {
     const { records, steps } = this.#parts;
     const { scope, name, mode, by, why } = request;
-    const under = await this.#lockUnder(tx, request);
+    const under = yield* this.#lockUnder(tx, request);
     if (scope === "batch" && under.length === 0) return false;
-    if ((await tx.run(PUT_PAUSE, scope, name, mode, by, why, tx.wallMs)) === 0) return false;
+    if ((yield* tx.run(PUT_PAUSE, scope, name, mode, by, why, tx.wallMs)) === 0) return false;
     for (const { num } of under) {
-      await steps.adjustRunning(tx, num);
-      await records.record(tx, num, {
+      yield* steps.adjustRunning(tx, num);
+      yield* records.record(tx, num, {
         type: "batch.paused",
         data: { scope, mode, ...describeAct(request) },
       });
@@ -131,29 +133,29 @@ export class OperatorActs {
     return true;
   }
 
-  async resume(tx: Transaction, request: PauseScope, act: Act): Promise<boolean> {
+  *resume(tx: RuleTransaction, request: PauseScope, act: OperatorAct): Act<boolean> {
     const { records, steps, lifecycle } = this.#parts;
     const { scope, name } = request;
     // The batches first: a transaction that ends one of them, and holds its lock, deletes its
     // pause.
-    const under = await this.#lockUnder(tx, request);
-    const paused = (await tx.run(DELETE_PAUSE, scope, name)) > 0;
+    const under = yield* this.#lockUnder(tx, request);
+    const paused = (yield* tx.run(DELETE_PAUSE, scope, name)) > 0;
     const parked = scope === "batch" && under.some(({ parked_code: code }) => code !== null);
     if (!paused && !parked) return false;
-    const rows = await tx.all<{ readonly lane: string }>(SELECT_FREE_LANES[scope], name);
+    const rows = yield* tx.all<{ readonly lane: string }>(SELECT_FREE_LANES[scope], name);
     const lanes = rows.map(({ lane }) => lane);
-    await tx.lockAll("lane", lanes);
+    yield* tx.lockAll("lane", lanes);
     for (const { num } of under) {
       tx.send(TAKE_UP, num, Math.floor(tx.now));
-      await steps.adjustRunning(tx, num);
-      await steps.forgetWatch(tx, num);
-      await records.record(tx, num, {
+      yield* steps.adjustRunning(tx, num);
+      steps.forgetWatch(tx, num);
+      yield* records.record(tx, num, {
         type: "batch.resumed",
         data: { scope, ...describeAct(act) },
       });
     }
     // Lanes without a batch that can run may have one now.
-    for (const lane of lanes) await lifecycle.startNextInLane(tx, lane);
+    for (const lane of lanes) yield* lifecycle.startNextInLane(tx, lane);
     tx.notify();
     return true;
   }
@@ -162,23 +164,23 @@ export class OperatorActs {
    * The batches that a pause of this scope stops, one for each lane. No other can start until the
    * end, because every start checks the pauses.
    */
-  async #lockUnder(
-    tx: Transaction,
+  *#lockUnder(
+    tx: RuleTransaction,
     { scope, name }: PauseScope,
-  ): Promise<Pick<BatchRow, "num" | "parked_code">[]> {
-    const [, rows] = await Promise.all([
+  ): Act<Pick<BatchRow, "num" | "parked_code">[]> {
+    const [, rows] = yield* together(
       tx.lock("pauses", ""),
       tx.all<Pick<BatchRow, "num" | "parked_code">>(LOCK_UNDER[scope], name),
-    ]);
+    );
     return rows;
   }
 
-  async setLanePolicy(tx: Transaction, lane: string, policy: LanePolicy): Promise<void> {
-    await this.#parts.lanes.setPolicy(tx, lane, policy);
-    await this.#parts.lifecycle.startNextInLane(tx, lane);
+  *setLanePolicy(tx: RuleTransaction, lane: string, policy: LanePolicy): Act<void> {
+    yield* this.#parts.lanes.setPolicy(tx, lane, policy);
+    yield* this.#parts.lifecycle.startNextInLane(tx, lane);
   }
 
-  async redrive(tx: Transaction, batch: BatchRow, request: RedriveRequest): Promise<RedriveResult> {
+  *redrive(tx: RuleTransaction, batch: BatchRow, request: RedriveRequest): Act<RedriveResult> {
     const { records, redriving } = this.#parts;
     const { num } = batch;
     const refused = (why: RedriveRefusal): RedriveResult => ({
@@ -188,7 +190,7 @@ export class OperatorActs {
     });
     const whyNot = refuseRedrive(batch, request);
     if (whyNot !== null) return refused(whyNot);
-    const { matching, busy, redriven, firstStep, lastStep } = await this.#countRedrivable(
+    const { matching, busy, redriven, firstStep, lastStep } = yield* this.#countRedrivable(
       tx,
       batch,
       request,
@@ -207,104 +209,128 @@ export class OperatorActs {
     };
     if (request.dryRun || redriven + revived === 0) return { ...done, batch: toSnapshot(batch) };
     const drive = batch.drive + 1;
-    if (ended) await redriving.revive(tx, num, Math.floor(tx.now));
-    await this.#putBack(tx, batch, request, drive);
-    await records.record(tx, num, {
+    if (ended) yield* redriving.revive(tx, num, Math.floor(tx.now));
+    yield* this.#putBack(tx, batch, request, drive);
+    yield* records.record(tx, num, {
       type: "dead_letters.redriven",
       data: { drive, items: redriven, revived, ...describeAct(request) },
     });
-    if (ended) await this.#reopenAt(tx, batch, Math.min(batch.step, firstStep ?? batch.step));
-    return { ...done, batch: toSnapshot(await records.get(tx, num)) };
+    if (ended) yield* this.#reopenAt(tx, batch, Math.min(batch.step, firstStep ?? batch.step));
+    return { ...done, batch: toSnapshot(yield* records.get(tx, num)) };
   }
 
-  async #countRedrivable(
-    tx: Transaction,
+  *#countRedrivable(
+    tx: RuleTransaction,
     batch: BatchRow,
     { filter, ceiling }: RedriveRequest,
-  ): Promise<Survey> {
+  ): Act<Survey> {
     let matching = 0;
     let busy = 0;
     let redriven = 0;
     let first: number | null = null;
     let last: number | null = null;
     for (const step of readSteps(batch).keys()) {
-      for await (const letter of this.#walk(tx, batch.num, step, filter)) {
-        matching++;
-        if (letter.busy) busy++;
-        else if (redriven < ceiling) {
-          redriven++;
-          first ??= step;
-          last = step;
+      const next = this.#walk(tx, batch.num, step, filter);
+      for (let page = yield* next(); page !== null; page = yield* next()) {
+        for (const letter of page) {
+          matching++;
+          if (letter.busy) busy++;
+          else if (redriven < ceiling) {
+            redriven++;
+            first ??= step;
+            last = step;
+          }
         }
       }
     }
     return { matching, busy, redriven, firstStep: first, lastStep: last };
   }
 
-  /** Dead letters that are not discarded; those in a running chunk are busy. */
-  async *#walk(
-    tx: Transaction,
+  /**
+   * The next dead letters that are not discarded, maybe none; null after the last. Those in a
+   * running chunk are busy.
+   */
+  #walk(
+    tx: RuleTransaction,
     num: number,
     step: number,
     filter: RedriveRequest["filter"],
-  ): AsyncGenerator<{ readonly item: number; readonly busy: boolean }, void, void> {
+  ): () => Act<readonly Candidate[] | null> {
+    const { deadLetters } = this.#parts;
     let chunk = { finish: -1, state: "" };
-    for await (const { item, discarded } of this.#parts.deadLetters.walk(tx, num, step, filter)) {
-      if (discarded !== null) continue;
-      if (item >= chunk.finish) {
-        chunk = (await tx.get<typeof chunk>(FIND_CHUNK, num, step, item)) as typeof chunk;
+    let after = -1;
+    return function* next(): Act<readonly Candidate[] | null> {
+      const page = yield* deadLetters.readPage(tx, num, step, filter, after);
+      const last = page.at(-1);
+      if (last === undefined) return null;
+      after = last.item;
+      const candidates: Candidate[] = [];
+      for (const { item, discarded } of page) {
+        if (discarded !== null) continue;
+        if (item >= chunk.finish) {
+          chunk = (yield* tx.get<typeof chunk>(FIND_CHUNK, num, step, item)) as typeof chunk;
+        }
+        candidates.push({ item, busy: chunk.state === "leased" });
       }
-      yield { item, busy: chunk.state === "leased" };
-    }
+      return candidates;
+    };
   }
 
-  async #putBack(
-    tx: Transaction,
+  *#putBack(
+    tx: RuleTransaction,
     batch: BatchRow,
     request: RedriveRequest,
     drive: number,
-  ): Promise<void> {
+  ): Act<void> {
     const { num } = batch;
     const pace = { now: Math.floor(tx.now), nth: 0 };
     for (const step of readSteps(batch).keys()) {
-      const items = this.#order(tx, num, step, request, pace);
-      await this.#parts.redriving.putBack(tx, num, step, items, drive);
+      const nextItems = this.#order(tx, num, step, request, pace);
+      yield* this.#parts.redriving.putBack(tx, num, step, nextItems, drive);
     }
   }
 
   /**
    * The dead letters of a step to redrive, each with its due time; `pace` counts over all steps.
    */
-  async *#order(
-    tx: Transaction,
+  #order(
+    tx: RuleTransaction,
     num: number,
     step: number,
     { filter, ceiling, perSecond }: RedriveRequest,
     pace: { readonly now: number; nth: number },
-  ): AsyncGenerator<RedrivenItem, void, void> {
-    for await (const { item, busy } of this.#walk(tx, num, step, filter)) {
-      if (busy) continue;
-      if (pace.nth >= ceiling) return;
-      yield { item, dueAt: computeRedriveDueAt(pace.now, pace.nth++, perSecond) };
-    }
+  ): NextItems {
+    const next = this.#walk(tx, num, step, filter);
+    return function* order(): Act<readonly RedrivenItem[]> {
+      const ordered: RedrivenItem[] = [];
+      while (ordered.length === 0 && pace.nth < ceiling) {
+        const page = yield* next();
+        if (page === null) break;
+        for (const { item, busy } of page) {
+          if (busy || pace.nth >= ceiling) continue;
+          ordered.push({ item, dueAt: computeRedriveDueAt(pace.now, pace.nth++, perSecond) });
+        }
+      }
+      return ordered;
+    };
   }
 
   /** To the head of its lane's queue. */
-  async #reopenAt(tx: Transaction, { num, lane, sealed }: BatchRow, step: number): Promise<void> {
+  *#reopenAt(tx: RuleTransaction, { num, lane, sealed }: BatchRow, step: number): Act<void> {
     const { records, lanes, steps, lifecycle } = this.#parts;
-    await tx.lock("lane", lane);
+    yield* tx.lock("lane", lane);
     tx.send(DROP_ABANDONED, num);
-    await records.move(tx, num, "reopen");
-    const place = await lanes.computeFront(tx, num, lane);
-    const row = (await tx.get(REOPEN, num, step, place, Math.floor(tx.now))) as { drive: number };
-    await steps.forgetWatch(tx, num);
-    await records.record(tx, num, { type: "batch.reopened", data: { step, drive: row.drive } });
+    yield* records.move(tx, num, "reopen");
+    const place = yield* lanes.computeFront(tx, num, lane);
+    const row = (yield* tx.get(REOPEN, num, step, place, Math.floor(tx.now))) as { drive: number };
+    steps.forgetWatch(tx, num);
+    yield* records.record(tx, num, { type: "batch.reopened", data: { step, drive: row.drive } });
     if (sealed === 0) {
       // Its seal deadline has passed: it runs the items it has, or it would expire again at once.
       tx.send(SEAL, num);
-      const { planned: items, chunks } = await records.get(tx, num);
-      await records.record(tx, num, { type: "batch.sealed", data: { items, chunks } });
+      const { planned: items, chunks } = yield* records.get(tx, num);
+      yield* records.record(tx, num, { type: "batch.sealed", data: { items, chunks } });
     }
-    await lifecycle.startNextInLane(tx, lane);
+    yield* lifecycle.startNextInLane(tx, lane);
   }
 }

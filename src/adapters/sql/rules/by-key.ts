@@ -1,7 +1,7 @@
 /**
- * For writing many rows by a list of their keys: each row is looked up by its key, and written
- * where it was found. With a plain join the planner decides. If it believes that a table is almost
- * empty (as it was at the last ANALYZE), it scans the whole table for every entry of the list.
+ * For writing many rows of PostgreSQL by a list of their keys: each row is looked up by its key, and
+ * written where it was found. With a plain join the planner decides. If it believes that a table is
+ * almost empty (as it was at the last ANALYZE), it scans the whole table for every entry of the list.
  *
  * Use it only where no other transaction can write these rows meanwhile, because their batch is
  * locked: a row that changed in between would have moved.

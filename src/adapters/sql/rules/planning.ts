@@ -1,8 +1,8 @@
-/** Submitting, slicing, sealing and ending in SQL. Every method runs inside the caller's transaction. */
+/** Submitting, slicing, sealing and ending. */
 import { type EndReason, isEnded } from "../../../core/batch/batch.ts";
+import { SluiceError } from "../../../core/base/errors.ts";
 import { canonicalize, type Json } from "../../../core/base/canonical-json.ts";
 import { CHAIN_START } from "../../../core/ledger/chain.ts";
-import { countMapBytes, createOutcomeMap } from "../../../core/items/outcome-map.ts";
 import { computeCanaryChunks, type StepSettings } from "../../../core/batch/step.ts";
 import {
   type ActResult,
@@ -12,24 +12,42 @@ import {
   type SubmitResult,
   describeSubmitted,
 } from "../../../ports/store/conductor-store.ts";
-import { fitsPlan, gatherKeys, isOpen } from "../../sql/plan-part.ts";
-import { type BatchRow, readSettings, toSnapshot } from "../../sql/rows.ts";
-import type { Lanes } from "./lanes.ts";
+import { fitsPlan, gatherKeys, isOpen } from "../plan-part.ts";
+import { type BatchRow, readSettings, toSnapshot } from "../rows.ts";
+import { type Act, answered, together } from "./act.ts";
 import type { BatchLifecycle } from "./batch-lifecycle.ts";
-import type { RecordLog } from "../ledger/records.ts";
-import { SELECT_BATCH } from "../connection/rows.ts";
-import { statement } from "../connection/statement.ts";
+import { SELECT_BATCH } from "./columns.ts";
+import type { Lanes } from "./lanes.ts";
+import type { RecordLog } from "./records.ts";
+import { statement } from "./statement.ts";
 import type { Steps } from "./steps.ts";
-import type { Transaction } from "../connection/transaction.ts";
+import type { RuleTransaction } from "./transaction.ts";
 
-export interface ConductingParts {
+/** A chunk of a part, with its number and the item at which it starts. */
+export interface NewChunk {
+  readonly chunk: number;
+  readonly start: number;
+  readonly items: number;
+  readonly locator: string | null;
+  readonly manifest: Uint8Array | null;
+}
+
+/** Writes the rows of chunks and their manifests; each store has its own fastest way. */
+export type WriteChunks = (
+  tx: RuleTransaction,
+  place: { readonly batch: number; readonly step: number; readonly part: string },
+  chunks: readonly NewChunk[],
+) => void;
+
+export interface PlanningParts {
   readonly records: RecordLog;
   readonly lanes: Lanes;
   readonly steps: Steps;
   readonly lifecycle: BatchLifecycle;
+  readonly writeChunks: WriteChunks;
 }
 
-const LOCK_BY_ID = statement("SELECT num FROM batch WHERE id = $1 FOR NO KEY UPDATE");
+const LOCK_BY_ID = statement("SELECT num FROM batch WHERE id = $1 /*postgres FOR NO KEY UPDATE*/");
 const FIND_BY_ID = statement(`${SELECT_BATCH} WHERE b.id = $1`);
 const FIND_BY_KEY = statement(`${SELECT_BATCH} WHERE b.pipeline = $1 AND b.submit_key = $2`);
 const FIND_UNFINISHED = statement(
@@ -49,7 +67,7 @@ const DROP_KEYS = statement("DELETE FROM item_key WHERE batch = $1");
 const DROP_PLAN = [
   // Chunks of earlier drives stay; none of the others has run.
   `UPDATE step SET planned = planned - fresh.items, pending = pending - fresh.items,
-     chunks = base_chunks, next_chunk = least(next_chunk, base_chunks), slice_cursor = NULL,
+     chunks = base_chunks, next_chunk = /*sqlite min*//*postgres least*/(next_chunk, base_chunks), slice_cursor = NULL,
      last_part = NULL
    FROM (SELECT coalesce(sum(c.finish - c.start), 0) AS items FROM step s
          JOIN chunk c ON c.batch = s.batch AND c.step = s.step AND c.chunk >= s.base_chunks
@@ -63,25 +81,14 @@ const DROP_PLAN = [
 const FIND_PART = statement(
   "SELECT part FROM manifest WHERE batch = $1 AND step = $2 AND chunk = $3",
 );
-// No item has an outcome yet: one map serves all, and each chunk gets a prefix of it.
-const INSERT_CHUNKS = statement(
-  `INSERT INTO chunk (batch, step, chunk, start, finish, outcomes, locator)
-   SELECT $1, $2, n.chunk, n.start, n.finish, substring($6::bytea FROM 1 FOR n.bytes), n.locator
-   FROM unnest($3::int[], $4::bigint[], $5::bigint[], $7::int[], $8::text[])
-     AS n(chunk, start, finish, bytes, locator)`,
-);
-// All bytes are sent as one value, in binary: a list of byte strings would be sent as text.
-const INSERT_MANIFESTS = statement(
-  `INSERT INTO manifest (batch, step, chunk, part, items)
-   SELECT $1, $2, n.chunk, $3, substring($6::bytea FROM n.first FOR n.bytes)
-   FROM unnest($4::int[], $5::int[], $7::int[]) AS n(chunk, first, bytes)`,
-);
 const INSERT_KEYS = statement(
   `INSERT INTO item_key (batch, key, item)
-   SELECT $1, n.key, n.item FROM unnest($2::text[], $3::bigint[]) AS n(key, item)`,
+   /*sqlite VALUES ($1, $2, $3)*/
+   /*postgres SELECT $1, n.key, n.item FROM unnest($2::text[], $3::bigint[]) AS n(key, item)*/`,
 );
 const FIND_KEYS = statement(
-  "SELECT key, item FROM item_key WHERE batch = $1 AND key = ANY($2::text[])",
+  `SELECT key, item FROM item_key
+   WHERE batch = $1 AND key /*sqlite = $2*//*postgres = ANY($2::text[])*/`,
 );
 const GROW_STEP = statement(
   `UPDATE step SET chunks = chunks + $3, planned = planned + $4, pending = pending + $4,
@@ -100,51 +107,58 @@ const FINISH_PLAN = statement(
 );
 
 export class Planning {
-  readonly #parts: ConductingParts;
+  readonly #parts: PlanningParts;
 
-  constructor(parts: ConductingParts) {
+  constructor(parts: PlanningParts) {
     this.#parts = parts;
   }
 
   /** The batch's row, or undefined. */
-  async find(tx: Transaction, id: string): Promise<BatchRow | undefined> {
+  look(tx: RuleTransaction, id: string): Act<BatchRow | undefined> {
     return tx.get<BatchRow>(FIND_BY_ID, id);
   }
 
-  /** The same, locked: no other transaction changes it until the end. */
-  async lock(tx: Transaction, id: string): Promise<BatchRow | undefined> {
-    // Two statements: a row that is read together with the lock may be older than what the lock
-    // waited for.
-    const [, row] = await Promise.all([tx.run(LOCK_BY_ID, id), this.find(tx, id)]);
+  /** `place`: where it is looked for, for the error. */
+  *find(tx: RuleTransaction, id: string, place: string): Act<BatchRow> {
+    const row = yield* this.look(tx, id);
+    if (row === undefined) throw refuseUnknown(id, place);
     return row;
   }
 
-  async submit(tx: Transaction, submission: Submission): Promise<SubmitResult> {
+  /** The same, locked: no other transaction changes it until the end. */
+  *lock(tx: RuleTransaction, id: string, place: string): Act<BatchRow> {
+    // Two statements: a row that is read together with the lock may be older than what the lock
+    // waited for.
+    const [, row] = yield* together(tx.run(LOCK_BY_ID, id), this.find(tx, id, place));
+    return row;
+  }
+
+  *submit(tx: RuleTransaction, submission: Submission): Act<SubmitResult> {
     const { lane } = submission;
     const { records, lanes, steps, lifecycle } = this.#parts;
-    const [, same, place] = await Promise.all([
+    const [, same, place] = yield* together(
       tx.lock("lane", lane),
       this.#findSame(tx, submission),
       lanes.computeBack(tx, lane),
-    ]);
+    );
     if (same !== undefined) {
       const taken = same.input_hash !== submission.inputHash;
       return { kind: taken ? "key_taken" : "existing", batch: toSnapshot(same) };
     }
-    const num = await this.#insert(tx, submission, place);
-    await steps.add(tx, num, 0, submission.settings.steps[0] as StepSettings);
+    const num = yield* this.#insert(tx, submission, place);
+    steps.add(tx, num, 0, submission.settings.steps[0] as StepSettings);
     records.begin(tx, num, submission.id);
-    await records.record(tx, num, describeSubmitted(submission));
-    await lifecycle.startNextInLane(tx, lane);
-    return { kind: "created", batch: await this.#snapshot(tx, num) };
+    yield* records.record(tx, num, describeSubmitted(submission));
+    yield* lifecycle.startNextInLane(tx, lane);
+    return { kind: "created", batch: yield* this.#snapshot(tx, num) };
   }
 
-  async #insert(tx: Transaction, submission: Submission, place: number): Promise<number> {
+  *#insert(tx: RuleTransaction, submission: Submission, place: number): Act<number> {
     const { id, pipeline, version, lane, key, input, inputHash, open, settings } = submission;
     const now = tx.wallMs;
     const needsProducer = open || input === null;
     const { caps, maxRunMs = null, weight = 1 } = settings;
-    const row = await tx.get(
+    const row = yield* tx.get(
       INSERT_BATCH,
       id,
       pipeline,
@@ -172,25 +186,25 @@ export class Planning {
     return (row as { num: number }).num;
   }
 
-  async #findSame(tx: Transaction, submission: Submission): Promise<BatchRow | undefined> {
+  *#findSame(tx: RuleTransaction, submission: Submission): Act<BatchRow | undefined> {
     const { id, pipeline, lane, key, inputHash, resume } = submission;
-    const [repeated, same] = await Promise.all([
-      this.find(tx, id),
+    const [repeated, same] = yield* together(
+      this.look(tx, id),
       key !== null
         ? tx.get<BatchRow>(FIND_BY_KEY, pipeline, key)
         : resume
           ? tx.get<BatchRow>(FIND_UNFINISHED, pipeline, lane, inputHash)
-          : undefined,
-    ]);
+          : answered(undefined),
+    );
     return repeated ?? same;
   }
 
-  async startSlicing(tx: Transaction, batch: BatchRow, afresh: boolean): Promise<ActResult> {
+  *startSlicing(tx: RuleTransaction, batch: BatchRow, afresh: boolean): Act<ActResult> {
     const { num, state, step } = batch;
     const { records } = this.#parts;
     if (state === "submitted") {
-      await records.move(tx, num, "start_slicing");
-      await records.record(tx, num, { type: "slicing.started", data: { step } });
+      yield* records.move(tx, num, "start_slicing");
+      yield* records.record(tx, num, { type: "slicing.started", data: { step } });
     } else if (state !== "slicing") {
       return this.#movedOn(batch);
     } else if (afresh) {
@@ -199,112 +213,74 @@ export class Planning {
     }
     tx.send(RAISE_FENCE, num, step);
     tx.send(TOUCH, num, Math.floor(tx.now));
-    return this.#done(tx, num);
+    return yield* this.#done(tx, num);
   }
 
-  async plan(tx: Transaction, batch: BatchRow, part: PlanPart): Promise<PlanResult> {
+  *plan(tx: RuleTransaction, batch: BatchRow, part: PlanPart): Act<PlanResult> {
     const { num } = batch;
     if (!fitsPlan(batch, part)) {
-      return (await this.#isThere(tx, batch, part))
+      return (yield* this.#isThere(tx, batch, part))
         ? { kind: "planned", chunks: part.afterChunks + part.chunks.length }
         : this.#movedOn(batch);
     }
-    const duplicate = await this.#claimKeys(tx, batch, part);
+    const duplicate = yield* this.#claimKeys(tx, batch, part);
     if (duplicate !== null) return duplicate;
-    const items = this.#insertChunks(tx, batch, part);
-    this.#insertManifests(tx, batch, part);
     const { chunks, cursor, part: name, step } = part;
+    let start = batch.planned;
+    const rows = chunks.map(({ items: size, locator, manifest }, offset): NewChunk => {
+      const row = { chunk: part.afterChunks + offset, start, items: size, locator, manifest };
+      start += size;
+      return row;
+    });
+    this.#parts.writeChunks(tx, { batch: num, step, part: name }, rows);
+    const items = start - batch.planned;
     tx.send(GROW_STEP, num, step, chunks.length, items, cursor, name);
     tx.send(TOUCH, num, Math.floor(tx.now));
     if (batch.state === "running") tx.notify();
     return { kind: "planned", chunks: part.afterChunks + part.chunks.length };
   }
 
-  /** Returns how many items they have. */
-  #insertChunks(
-    tx: Transaction,
-    { num, planned }: BatchRow,
-    { step, afterChunks, chunks }: PlanPart,
-  ): number {
-    const bounds = [planned];
-    for (const { items } of chunks) bounds.push((bounds.at(-1) as number) + items);
-    tx.send(
-      INSERT_CHUNKS,
-      num,
-      step,
-      chunks.map((_chunk, offset) => afterChunks + offset),
-      bounds.slice(0, -1),
-      bounds.slice(1),
-      createOutcomeMap(Math.max(...chunks.map(({ items }) => items))),
-      chunks.map(({ items }) => countMapBytes(items)),
-      chunks.map(({ locator }) => locator),
-    );
-    return (bounds.at(-1) as number) - planned;
-  }
-
-  #insertManifests(
-    tx: Transaction,
-    { num }: BatchRow,
-    { step, afterChunks, chunks, part }: PlanPart,
-  ): void {
-    const manifests = chunks.flatMap(({ manifest }, offset) =>
-      manifest === null ? [] : [{ chunk: afterChunks + offset, manifest }],
-    );
-    if (manifests.length === 0) return;
-    const sizes = manifests.map(({ manifest }) => manifest.byteLength);
-    let next = 1;
-    tx.send(
-      INSERT_MANIFESTS,
-      num,
-      step,
-      part,
-      manifests.map(({ chunk }) => chunk),
-      sizes.map((size) => (next += size) - size),
-      Buffer.concat(manifests.map(({ manifest }) => manifest)),
-      sizes,
-    );
-  }
-
   /**
    * Whether the part was added before: as the newest one or, with several producers, further back.
    */
-  async #isThere(
-    tx: Transaction,
+  *#isThere(
+    tx: RuleTransaction,
     { num, last_part }: BatchRow,
     { part, step, afterChunks }: PlanPart,
-  ): Promise<boolean> {
+  ): Act<boolean> {
     if (last_part === part) return true;
-    const found = await tx.get<{ readonly part: string }>(FIND_PART, num, step, afterChunks);
+    const found = yield* tx.get<{ readonly part: string }>(FIND_PART, num, step, afterChunks);
     return found?.part === part;
   }
 
   /** Finds a duplicate key before any of the part is written. */
-  async #claimKeys(
-    tx: Transaction,
+  *#claimKeys(
+    tx: RuleTransaction,
     { num, planned }: BatchRow,
     part: PlanPart,
-  ): Promise<PlanResult | null> {
+  ): Act<PlanResult | null> {
     const all = part.chunks.flatMap(({ keys }) => (keys ?? []).filter((key) => key !== null));
     if (all.length === 0) return null;
-    const rows = await tx.all<{ readonly key: string; readonly item: number }>(FIND_KEYS, num, all);
+    type Row = { readonly key: string; readonly item: number };
+    const rows = yield* tx.allEach<Row>(FIND_KEYS, [num], all);
     const known = new Map(rows.map(({ key, item }) => [key, item]));
     const keys = gatherKeys(part, planned, (key) => known.get(key));
     if (!(keys instanceof Map)) return keys;
-    tx.send(INSERT_KEYS, num, [...keys.keys()], [...keys.values()]);
+    tx.sendEach(INSERT_KEYS, [num], [...keys.keys()], [...keys.values()]);
     return null;
   }
 
-  async finishSlicing(
-    tx: Transaction,
+  *finishSlicing(
+    tx: RuleTransaction,
     batch: BatchRow,
     chunks: number,
     fence: number,
-  ): Promise<ActResult> {
+  ): Act<ActResult> {
     const { num, step, active } = batch;
     const { records, steps, lifecycle } = this.#parts;
     const slices = batch.state === "slicing" && batch.slice_fence === fence;
     if (!slices || batch.chunks !== chunks) return this.#movedOn(batch);
-    await records.record(tx, num, {
+    yield* records.record(tx, num, {
       type: "slicing.finished",
       data: { step, items: batch.planned, chunks },
     });
@@ -312,45 +288,52 @@ export class Planning {
     const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
     tx.send(FINISH_PLAN, num, step, canaryChunks);
     if (batch.open === 0 || step > 0) this.#close(tx, num);
-    await records.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
-    await steps.adjustRunning(tx, num);
-    await lifecycle.advanceBatch(tx, num);
-    return this.#done(tx, num);
+    yield* records.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
+    yield* steps.adjustRunning(tx, num);
+    yield* lifecycle.advanceBatch(tx, num);
+    return yield* this.#done(tx, num);
   }
 
-  async seal(tx: Transaction, batch: BatchRow): Promise<ActResult> {
+  *seal(tx: RuleTransaction, batch: BatchRow): Act<ActResult> {
     const { num } = batch;
-    if (batch.sealed === 1) return this.#done(tx, num);
+    if (batch.sealed === 1) return yield* this.#done(tx, num);
     if (!isOpen(batch.state)) return this.#movedOn(batch);
     this.#close(tx, num);
-    await this.#parts.records.record(tx, num, {
+    yield* this.#parts.records.record(tx, num, {
       type: "batch.sealed",
       data: { items: batch.planned, chunks: batch.chunks },
     });
-    await this.#parts.lifecycle.advanceBatch(tx, num);
-    return this.#done(tx, num);
+    yield* this.#parts.lifecycle.advanceBatch(tx, num);
+    return yield* this.#done(tx, num);
   }
 
-  #close(tx: Transaction, num: number): void {
+  #close(tx: RuleTransaction, num: number): void {
     tx.send(SEAL_BATCH, num);
     tx.send(DROP_KEYS, num);
   }
 
-  async fail(tx: Transaction, batch: BatchRow, reason: EndReason): Promise<ActResult> {
+  *fail(tx: RuleTransaction, batch: BatchRow, reason: EndReason): Act<ActResult> {
     if (isEnded(batch.state)) return this.#movedOn(batch);
-    await this.#parts.lifecycle.endEarly(tx, batch, "fail", reason);
-    return this.#done(tx, batch.num);
+    yield* this.#parts.lifecycle.endEarly(tx, batch, "fail", reason);
+    return yield* this.#done(tx, batch.num);
   }
 
-  async #snapshot(tx: Transaction, num: number): Promise<ReturnType<typeof toSnapshot>> {
-    return toSnapshot(await this.#parts.records.get(tx, num));
+  *#snapshot(tx: RuleTransaction, num: number): Act<ReturnType<typeof toSnapshot>> {
+    return toSnapshot(yield* this.#parts.records.get(tx, num));
   }
 
-  async #done(tx: Transaction, num: number): Promise<ActResult> {
-    return { kind: "done", batch: await this.#snapshot(tx, num) };
+  *#done(tx: RuleTransaction, num: number): Act<ActResult> {
+    return { kind: "done", batch: yield* this.#snapshot(tx, num) };
   }
 
   #movedOn(batch: BatchRow): ActResult & { kind: "moved_on" } {
     return { kind: "moved_on", batch: toSnapshot(batch) };
   }
+}
+
+function refuseUnknown(id: string, place: string): SluiceError {
+  return new SluiceError("NOT_FOUND", `there is no batch ${id} in ${place}`, {
+    kind: "batch",
+    hint: "`sluice list` shows all batches.",
+  });
 }
