@@ -1,16 +1,16 @@
 /**
- * Bugs of the SQLite adapter in the life of batches: lanes, steps, plans, operators' acts, records.
- * They are hunted in worlds on that store.
+ * Bugs of the SQL stores in the life of batches: lanes, steps, plans, operators' acts, records. The
+ * rules are the same for both stores; the bugs are hunted in worlds on SQLite.
  */
 import type { Bug } from "./bug.ts";
 
-const LANES = "src/adapters/sqlite/batches/lanes.ts";
-const LIFECYCLE = "src/adapters/sqlite/batches/batch-lifecycle.ts";
-const REDRIVING = "src/adapters/sqlite/batches/redriving.ts";
-const ACTS = "src/adapters/sqlite/batches/operator-acts.ts";
-const PLANNING = "src/adapters/sqlite/batches/planning.ts";
-const STEPS = "src/adapters/sqlite/batches/steps.ts";
-const RECORDS = "src/adapters/sqlite/ledger/records.ts";
+const LANES = "src/adapters/sql/rules/lanes.ts";
+const LIFECYCLE = "src/adapters/sql/rules/batch-lifecycle.ts";
+const REDRIVING = "src/adapters/sql/rules/redriving.ts";
+const ACTS = "src/adapters/sql/rules/operator-acts.ts";
+const PLANNING = "src/adapters/sql/rules/planning.ts";
+const STEPS = "src/adapters/sql/rules/steps.ts";
+const RECORDS = "src/adapters/sql/rules/records.ts";
 const DELIVERIES = "src/adapters/sql/rules/deliveries.ts";
 const CLAIMS = "src/adapters/sql/rules/task-claims.ts";
 
@@ -19,19 +19,15 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-successor-not-started",
     what: "The end of a batch does not start the next one of its lane.",
     file: LIFECYCLE,
-    before: "return this.#advance(batch) ? [batch.id, ...this.startNextInLane(batch.lane)] : [];",
-    after: "return this.#advance(batch) ? [batch.id] : [];",
+    before: "? [batch.id, ...(yield* this.startNextInLane(tx, batch.lane))]\n      : [];",
+    after: "? [batch.id]\n      : [];",
   },
   {
     name: "sqlite-lane-in-order-of-submission-only",
     what: "The next batch of a lane is the oldest, wherever operators moved it.",
     file: LANES,
-    before: `ORDER BY b.place\`,
-    );
-    // A lane`,
-    after: `ORDER BY b.num\`,
-    );
-    // A lane`,
+    before: "ORDER BY b.place LIMIT $3",
+    after: "ORDER BY b.num LIMIT $3",
   },
   {
     name: "sqlite-parked-batch-starts",
@@ -44,17 +40,15 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-null-deadline-wins",
     what: "A batch without a deadline gets none from its maximum run time: min() with NULL is NULL.",
     file: LANES,
-    before: `coalesce(min(deadline_at, ? + (settings ->> '$.maxRunMs')),
-             ? + (settings ->> '$.maxRunMs'), deadline_at))`,
-    after: `min(deadline_at, ? + (settings ->> '$.maxRunMs'),
-             ? + (settings ->> '$.maxRunMs')))`,
+    before: "ELSE coalesce(CAST(CAST($3 AS bigint) + max_run_ms AS bigint), deadline_at) END",
+    after: "ELSE min(deadline_at, $3 + max_run_ms) END",
   },
   {
     name: "sqlite-front-is-the-back",
     what: "A batch that is moved to the front comes after the one that was there.",
     file: LANES,
-    before: "return place === null ? this.#records.get(num).place : place - 1;",
-    after: "return place === null ? this.#records.get(num).place : place + 0.5;",
+    before: "? (yield* this.#records.get(tx, num)).place : place - 1;",
+    after: "? (yield* this.#records.get(tx, num)).place : place + 0.5;",
   },
   {
     name: "sqlite-pass-not-counted",
@@ -67,36 +61,36 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-pass-takes-discarded-letters",
     what: "A pass redrives dead letters that were discarded.",
     file: LIFECYCLE,
-    before: "AND error_class <> 'permanent' AND code NOT IN (${codes}) AND discarded_by IS NULL`",
-    after: "AND error_class <> 'permanent' AND code NOT IN (${codes})`",
+    before: "AND error_class <> 'permanent' AND code NOT IN (${CODES}) AND discarded_by IS NULL`",
+    after: "AND error_class <> 'permanent' AND code NOT IN (${CODES})`",
   },
   {
     name: "sqlite-end-leaves-chunks-waiting",
     what: "A batch that ends early keeps chunks in back-off as they are.",
     file: LIFECYCLE,
-    before: "WHERE state = 'waiting' AND batch = ?`,\n      `UPDATE batch SET unsent_after",
-    after: "WHERE state = 'none' AND batch = ?`,\n      `UPDATE batch SET unsent_after",
+    before: "SET state = 'cancelled' WHERE state = 'waiting'*/",
+    after: "SET state = 'cancelled' WHERE state = 'waiting' AND due_at < 0*/",
   },
   {
     name: "sqlite-pause-outlives-its-batch",
     what: "A pause stays when its batch ends: reopened, it does not run.",
     file: LIFECYCLE,
-    before: "    lanes.forgetPause(batch.id);\n",
+    before: "    lanes.forgetPause(tx, batch.id);\n",
     after: "",
   },
   {
     name: "sqlite-paused-step-runs",
     what: "A step of a paused batch may be leased from.",
     file: STEPS,
-    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
-    after: "AND b.cancel_mode IS NULL, 1, 0),",
+    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL THEN 1 ELSE 0 END,",
+    after: "AND b.cancel_mode IS NULL THEN 1 ELSE 0 END,",
   },
   {
     name: "sqlite-cancelled-step-runs",
     what: "A step of a batch that is being cancelled may be leased from.",
     file: STEPS,
-    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
-    after: "AND ${PAUSE_OF_BATCH} IS NULL, 1, 0),",
+    before: "AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL THEN 1 ELSE 0 END,",
+    after: "AND ${PAUSE_OF_BATCH} IS NULL THEN 1 ELSE 0 END,",
   },
   {
     name: "sqlite-slicer-fence-reused",
@@ -109,23 +103,23 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-redriven-item-keeps-attempts",
     what: "A redriven item begins with the attempts that it has used up.",
     file: REDRIVING,
-    before: "UPDATE item SET attempts = 0, deaths = 0, started = 0, dead = 0, due_at = ?,",
-    after: "UPDATE item SET attempts = attempts, deaths = 0, started = 0, dead = 0, due_at = ?,",
+    before: "UPDATE item SET attempts = 0, deaths = 0, started = 0, dead = 0,",
+    after: "UPDATE item SET attempts = attempts, deaths = 0, started = 0, dead = 0,",
   },
   {
     name: "sqlite-redrive-puts-off-its-chunk",
     what: "A chunk that waits is put off until its redriven items are due.",
     file: REDRIVING,
-    before: "iif(state = 'waiting', min(due_at, ?), ?)",
-    after: "iif(state = 'waiting', max(due_at, ?), ?)",
+    before: "CASE WHEN state = 'waiting' AND due_at < $5 THEN due_at ELSE $5 END",
+    after: "CASE WHEN state = 'waiting' AND due_at > $5 THEN due_at ELSE $5 END",
     rare: true,
   },
   {
     name: "sqlite-revival-forgets-steps",
     what: "A batch that is reopened leaves what was cancelled in the steps' counters.",
     file: REDRIVING,
-    before: "UPDATE step SET pending = pending + cancelled, cancelled = 0 WHERE batch = ?",
-    after: "UPDATE step SET pending = pending WHERE batch = ?",
+    before: "UPDATE step SET pending = pending + cancelled, cancelled = 0 WHERE",
+    after: "UPDATE step SET pending = pending WHERE",
   },
   {
     name: "sqlite-reopened-batch-stays-cancelled",
@@ -138,30 +132,29 @@ export const sqliteBatchBugs: readonly Bug[] = [
     name: "sqlite-resume-leaves-parked",
     what: "A batch that is resumed stays out of its lane's queue.",
     file: ACTS,
-    before:
-      "UPDATE batch SET parked_code = NULL, parked_message = NULL, activity_at = ? WHERE num = ?",
-    after: "UPDATE batch SET activity_at = ? WHERE num = ?",
+    before: "UPDATE batch SET parked_code = NULL, parked_message = NULL, activity_at = $2",
+    after: "UPDATE batch SET activity_at = $2",
   },
   {
     name: "sqlite-afresh-keeps-the-plan",
     what: "A source that is sliced afresh keeps the chunks of its former plan.",
     file: PLANNING,
-    before: "`DELETE FROM chunk WHERE batch = ? AND step = ? AND chunk >= (",
-    after: "`DELETE FROM chunk WHERE batch = ? AND step = ? AND chunk < 0 AND chunk >= (",
+    before: "`DELETE FROM chunk WHERE batch = $1 AND step = $2 AND chunk >= (",
+    after: "`DELETE FROM chunk WHERE batch = $1 AND step = $2 AND chunk < 0 AND chunk >= (",
   },
   {
     name: "sqlite-planned-not-pending",
     what: "Chunks that are planned are not pending.",
     file: PLANNING,
-    before: "planned = planned + ?, pending = pending + ?,",
-    after: "planned = planned + ?, pending = pending + 0 * ?,",
+    before: "planned = planned + $4, pending = pending + $4,",
+    after: "planned = planned + $4, pending = pending + 0 * $4,",
   },
   {
     name: "sqlite-chain-forgets-its-head",
     what: "The next record follows the one before the last.",
     file: RECORDS,
-    before: "    this.#updateHead.run(head.seq, head.hash, num);\n",
-    after: "    this.#updateHead.run(head.seq, row.record_hash, num);\n",
+    before: "    tx.send(UPDATE_HEAD, num, head.seq, head.hash);\n",
+    after: "    tx.send(UPDATE_HEAD, num, head.seq, links[0]?.hash ?? head.hash);\n",
   },
   {
     name: "sqlite-position-goes-back",

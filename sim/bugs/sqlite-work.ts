@@ -10,7 +10,7 @@ const SETTLING = "src/adapters/sqlite/working/settling.ts";
 const SWEEPING = "src/adapters/sqlite/working/sweeping.ts";
 const BUCKETS = "src/adapters/sqlite/limits/token-buckets.ts";
 const PERMITS = "src/adapters/sqlite/limits/concurrency-permits.ts";
-const SHARES = "src/adapters/sqlite/limits/fair-shares.ts";
+const SHARES = "src/adapters/sql/rules/idle-tenants.ts";
 
 export const sqliteWorkBugs: readonly Bug[] = [
   {
@@ -86,9 +86,9 @@ export const sqliteWorkBugs: readonly Bug[] = [
   {
     name: "sqlite-canary-does-not-hold-back",
     what: "All chunks are leased while the canary runs.",
-    file: "src/adapters/sqlite/batches/steps.ts",
-    before: `"min(chunks, coalesce(canary_chunks, chunks))"`,
-    after: `"chunks"`,
+    file: "src/adapters/sql/rules/steps.ts",
+    before: "chunks, coalesce(canary_chunks, chunks))`;",
+    after: "chunks, chunks)`;",
   },
   {
     name: "sqlite-history-lost",
@@ -203,8 +203,8 @@ export const sqliteWorkBugs: readonly Bug[] = [
     name: "sqlite-share-forgotten-early",
     what: "A tenant without work loses its tag at once, and begins again with each batch.",
     file: SHARES,
-    before: "DELETE FROM share WHERE pipeline = ? AND finish <= ? AND NOT EXISTS (",
-    after: "DELETE FROM share WHERE pipeline = ? AND 0 <= ? AND NOT EXISTS (",
+    before: "h.finish <= (SELECT c.virtual FROM",
+    after: "0 <= (SELECT c.virtual FROM",
   },
   {
     name: "caps-doubted-beside-others",
