@@ -1,5 +1,5 @@
 /** The engine for most programs: with a store that it opens and closes itself. */
-import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
+import type { SynchronousMode } from "./adapters/sqlite/connection/synchronous.ts";
 import type { Store } from "./ports/store/store.ts";
 import { Engine } from "./runtime/engine/engine.ts";
 import type { SharedEngineOptions } from "./runtime/engine/engine-options.ts";

@@ -1,6 +1,6 @@
 /** The embedded store, for programs that open it themselves. */
 import { openSqliteStore } from "./adapters/sqlite/store.ts";
-import type { SynchronousMode } from "./adapters/sqlite/connection/connection.ts";
+import type { SynchronousMode } from "./adapters/sqlite/connection/synchronous.ts";
 import type { Store } from "./ports/store/store.ts";
 import { systemClock } from "./runtime/system/system-clock.ts";
 import { systemRandom } from "./runtime/system/system-random.ts";

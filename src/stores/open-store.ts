@@ -2,7 +2,7 @@
 import { SluiceError } from "../core/base/errors.ts";
 import { isAddress, readAddress } from "../adapters/postgres/connection/address.ts";
 import type { ServerFacts } from "../adapters/postgres/inspect.ts";
-import type { SynchronousMode } from "../adapters/sqlite/connection/connection.ts";
+import type { SynchronousMode } from "../adapters/sqlite/connection/synchronous.ts";
 import { openSqliteStore } from "../adapters/sqlite/store.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";

@@ -21,13 +21,14 @@ import {
   composeConducting,
   composeDelivering,
   composeOperating,
+  composeReading,
   composeRules,
   type RuleRunner,
 } from "../sql/rules/verbs.ts";
-import { materialise } from "./chunks/lease-runs.ts";
+import { composeRunOf, materialise } from "./chunks/lease-runs.ts";
 import { writeChunks } from "./chunks/planned-chunks.ts";
 import { describeHost, type Host } from "../sql/host.ts";
-import { type BatchRow, toSnapshot } from "../sql/rows.ts";
+import type { BatchRow } from "../sql/rows.ts";
 import { readAddress } from "./connection/address.ts";
 import { Chunks } from "./chunks/chunks.ts";
 import { Connection } from "./connection/connection.ts";
@@ -40,7 +41,6 @@ import { migrate, refuseMissing } from "./connection/migrate.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { numberMessages, numberRecords } from "./topics/positions.ts";
 import { Pruning } from "./batches/pruning.ts";
-import { Queries } from "./reading/queries.ts";
 import { FairShares } from "./limits/fair-shares.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
@@ -115,6 +115,8 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
     sha256: (text) => hash("sha256", text),
     writeChunks,
     writeOutLeases: (tx, num) => materialise((tx as PostgresRules).transaction, num),
+    chunkState: `CASE WHEN EXISTS (${composeRunOf("c.state = 'planned'")}) THEN 'leased'
+      ELSE c.state END`,
   });
   const workers = new Workers(host);
   const ledger = new Ledger(rules.records);
@@ -132,7 +134,6 @@ function composeParts(connection: Connection, { clock, random, host }: Surroundi
     settling: new Settling(basis),
     contentClaims: new ContentClaims(chunks),
     sweeping: new Sweeping(basis),
-    queries: new Queries(rules.deadLetters, rules.steps),
     loads: new Loads(host),
     waitReasons: new WaitReasons(basis),
     changes: new ChangeWatch(connection, clock, random),
@@ -151,7 +152,7 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     looks: LOOKS,
     ...composeShared(parts),
     ...composeWorking(parts),
-    ...composeReading(parts),
+    ...composeLooking(parts),
     ...composeLimiting(parts),
     ...composeTopics(parts),
     ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
@@ -178,10 +179,20 @@ function composeShared(parts: Parts) {
     write: (rule) => connection.write((tx) => runAct(rule(tx.rules))),
   };
   const delivering = composeDelivering(runner);
+  const reading = composeReading(runner, rules);
   return {
     ...composeConducting(runner, rules, host),
     ...composeOperating(runner, rules),
     ...delivering,
+    ...reading,
+    readRecords: async (id: string | null, after: number, limit: number) => {
+      await numberRecords(connection);
+      return reading.readRecords(id, after, limit);
+    },
+    readLastPosition: async () => {
+      await numberRecords(connection);
+      return reading.readLastPosition();
+    },
     planInline: (part: PlanPart, lease: LeaseRequest): Promise<InlineResult> =>
       connection.write((tx) => planInline(parts, tx, part, lease)),
     // Positions decide which records a reader starts at, and which it still needs.
@@ -274,47 +285,20 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(
+/** Queries that each store answers in its own way. */
+function composeLooking(
   parts: Parts,
-): Omit<QueryStore, "listLimits" | "listLimitChanges" | "readDeadLetters"> {
-  const { connection, planning, queries, waitReasons, permits, loads } = parts;
-  const read = <T>(look: (tx: Transaction) => Promise<T>): Promise<T> => connection.read(look);
-  const readOf = <T>(
-    id: string,
-    look: (tx: Transaction, row: BatchRow) => Promise<T>,
-  ): Promise<T> => read(async (tx) => look(tx, await findBatch(parts, tx, id)));
-  const readIfThere = <T>(
-    id: string,
-    look: (tx: Transaction, row: BatchRow) => T | Promise<T>,
-  ): Promise<T | null> =>
-    read(async (tx) => {
-      const row = await runAct(planning.look(tx.rules, id));
-      return row === undefined ? null : look(tx, row);
-    });
+): Pick<QueryStore, "listLanes" | "readWaiting" | "listCapUse" | "readLoad"> {
+  const { connection, planning, waitReasons, permits, loads } = parts;
   return {
-    getBatch: (id) => readIfThere(id, (_tx, row) => toSnapshot(row)),
-    listBatches: (filter) => read((tx) => queries.listBatches(tx, filter)),
-    listUnsliced: (pipeline, limit) => read((tx) => queries.listUnsliced(tx, pipeline, limit)),
-    listLanes: () => read((tx) => waitReasons.listLanes(tx)),
-    listItems: (id, page) => readOf(id, (tx, row) => queries.listItems(tx, row, page)),
-    findItem: (id, step, item) =>
-      readOf(id, (tx, { num }) => queries.findItem(tx, num, step, item)),
+    listLanes: () => connection.read((tx) => waitReasons.listLanes(tx)),
     readWaiting: (id, chunksMax) =>
-      readIfThere(id, (tx, row) => waitReasons.explain(tx, row, chunksMax)),
-    readManifests: (id, step, from, to) =>
-      readOf(id, (tx, { num }) => queries.readManifests(tx, num, step, from, to)),
-    readResults: (id, page) => readOf(id, (tx, { num }) => queries.readResults(tx, num, page)),
-    readRecords: async (id, after, limit) => {
-      await numberRecords(connection);
-      return read((tx) => queries.readRecords(tx, id, after, limit));
-    },
-    readLastPosition: async () => {
-      await numberRecords(connection);
-      return read((tx) => queries.readLastPosition(tx));
-    },
-    recount: (id) => readIfThere(id, (tx, row) => queries.recount(tx, row)),
-    listCapUse: () => read((tx) => permits.listUse(tx)),
-    readLoad: (endedSince) => read((tx) => loads.read(tx, endedSince)),
+      connection.read(async (tx) => {
+        const row = await runAct(planning.look(tx.rules, id));
+        return row === undefined ? null : waitReasons.explain(tx, row, chunksMax);
+      }),
+    listCapUse: () => connection.read((tx) => permits.listUse(tx)),
+    readLoad: (endedSince) => connection.read((tx) => loads.read(tx, endedSince)),
   };
 }
 

@@ -18,7 +18,8 @@ import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.t
 import { adoptBoot } from "./adopt-boot.ts";
 import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
-import { Connection, SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/connection.ts";
+import { Connection } from "./connection/connection.ts";
+import { SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/synchronous.ts";
 import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
@@ -27,6 +28,7 @@ import {
   composeConducting,
   composeDelivering,
   composeOperating,
+  composeReading,
   composeRules,
   type RuleRunner,
   type Rules,
@@ -39,8 +41,7 @@ import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { Pruning } from "./batches/pruning.ts";
-import { Queries } from "./reading/queries.ts";
-import { type BatchRow, toSnapshot } from "../sql/rows.ts";
+import type { BatchRow } from "../sql/rows.ts";
 import { FairShares } from "./limits/fair-shares.ts";
 import { Sweeping } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
@@ -80,6 +81,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
       sha256: (text) => hash("sha256", text),
       writeChunks,
       writeOutLeases: () => undefined,
+      chunkState: "c.state",
     });
     const callerTransaction = new CallerTransaction({
       connection,
@@ -132,7 +134,6 @@ function composeParts({ connection, clock, host, rules }: Surroundings) {
     pruning: new Pruning(connection, clock, topics),
     settling: new Settling(parts),
     sweeping: new Sweeping(parts),
-    queries: new Queries(connection, rules.deadLetters, rules.steps),
     loads: new Loads(connection, clock, host),
     waitReasons: new WaitReasons(parts),
     buckets: new TokenBuckets(connection, clock),
@@ -157,9 +158,10 @@ function composeStore(surroundings: Surroundings): Store {
     dialect: "sqlite",
     ...composeConducting(runner, rules, host),
     ...composeOperating(runner, rules),
+    ...composeReading(runner, rules),
     ...composeDelivering(runner),
     ...composeWorking(parts),
-    ...composeReading(parts),
+    ...composeLooking(parts),
     ...composeLimiting(parts),
     ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
     planInline: (part, lease) => composePlanInline(parts, part, lease),
@@ -252,32 +254,19 @@ function composeWorking(parts: Parts): WorkerStore {
   };
 }
 
-function composeReading(
+/** Queries that each store answers in its own way. */
+function composeLooking(
   parts: Parts,
-): Omit<QueryStore, "listLimits" | "listLimitChanges" | "readDeadLetters"> {
-  const { connection, planning, queries, waitReasons, permits, clock, loads } = parts;
-  const find = (id: string): BatchRow => findBatch(parts, id);
-  const read = <T>(look: () => T): Promise<T> => connection.read(look);
-  const readIfThere = <T>(id: string, look: (row: BatchRow) => T): Promise<T | null> =>
-    read(() => {
-      const row = runNow(planning.look(connection.transaction.rules, id));
-      return row === undefined ? null : look(row);
-    });
+): Pick<QueryStore, "listLanes" | "readWaiting" | "listCapUse" | "readLoad"> {
+  const { connection, planning, waitReasons, permits, clock, loads } = parts;
   return {
-    getBatch: (id) => readIfThere(id, toSnapshot),
-    listBatches: (filter) => read(() => queries.listBatches(filter)),
-    listUnsliced: (pipeline, limit) => read(() => queries.listUnsliced(pipeline, limit)),
-    listLanes: () => read(() => waitReasons.listLanes()),
-    listItems: (id, page) => read(() => queries.listItems(find(id), page)),
-    findItem: (id, step, item) => read(() => queries.findItem(find(id).num, step, item)),
-    readWaiting: (id, chunksMax) => readIfThere(id, (row) => waitReasons.explain(row, chunksMax)),
-    readManifests: (id, step, from, to) =>
-      read(() => queries.readManifests(find(id).num, step, from, to)),
-    readResults: (id, page) => read(() => queries.readResults(find(id).num, page)),
-    readRecords: (id, after, limit) => read(() => queries.readRecords(id, after, limit)),
-    readLastPosition: () => read(() => queries.readLastPosition()),
-    recount: (id) => readIfThere(id, (row) => queries.recount(row)),
-    readLoad: (endedSince) => read(() => loads.read(endedSince)),
-    listCapUse: () => read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
+    listLanes: () => connection.read(() => waitReasons.listLanes()),
+    readWaiting: (id, chunksMax) =>
+      connection.read(({ rules }) => {
+        const row = runNow(planning.look(rules, id));
+        return row === undefined ? null : waitReasons.explain(row, chunksMax);
+      }),
+    listCapUse: () => connection.read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
+    readLoad: (endedSince) => connection.read(() => loads.read(endedSince)),
   };
 }

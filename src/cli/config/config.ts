@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import {
   type SynchronousMode,
   SYNCHRONOUS_MODES,
-} from "../../adapters/sqlite/connection/connection.ts";
+} from "../../adapters/sqlite/connection/synchronous.ts";
 import { isAddress, readAddress } from "../../adapters/postgres/connection/address.ts";
 import { SluiceError } from "../../core/base/errors.ts";
 import { SECRET_CHARS_MIN } from "../../core/base/redact.ts";

@@ -1,6 +1,7 @@
 /** The calls of a store that are rules of both, so that they are bound to it once. */
 import type { Sha256 } from "../../../core/ledger/chain.ts";
 import type { OperatorStore } from "../../../ports/store/operator-store.ts";
+import type { QueryStore } from "../../../ports/store/query-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Host } from "../host.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../rows.ts";
@@ -12,6 +13,7 @@ import { Lanes } from "./lanes.ts";
 import { listLimitChanges, listLimits, setLimit } from "./limit-settings.ts";
 import { OperatorActs } from "./operator-acts.ts";
 import { Planning, type WriteChunks } from "./planning.ts";
+import { Queries } from "./queries.ts";
 import { RecordLog } from "./records.ts";
 import { Redriving } from "./redriving.ts";
 import { Serving } from "./serving.ts";
@@ -26,10 +28,13 @@ export interface RuleSurroundings {
   readonly writeChunks: WriteChunks;
   /** Writes out what is known of leased chunks only as a range, before all are changed at once. */
   readonly writeOutLeases: (tx: RuleTransaction, num: number) => void;
+  /** The state of a chunk `c`, in SQL. */
+  readonly chunkState: string;
 }
 
 /** The rules about batches, each made from those before it. */
-export function composeRules({ host, sha256, ...dialect }: RuleSurroundings): Rules {
+export function composeRules(surroundings: RuleSurroundings): Rules {
+  const { host, sha256, chunkState, ...dialect } = surroundings;
   const records = new RecordLog(sha256);
   const serving = new Serving(host);
   const steps = new Steps();
@@ -39,7 +44,9 @@ export function composeRules({ host, sha256, ...dialect }: RuleSurroundings): Ru
   const basis = { records, serving, steps, lanes, deadLetters, redriving };
   const lifecycle = new BatchLifecycle({ ...basis, ...dialect });
   const planning = new Planning({ ...basis, ...dialect, lifecycle });
-  return { ...basis, lifecycle, planning, acts: new OperatorActs({ ...basis, lifecycle }) };
+  const acts = new OperatorActs({ ...basis, lifecycle });
+  const queries = new Queries(deadLetters, steps, chunkState);
+  return { ...basis, lifecycle, planning, acts, queries };
 }
 
 export interface Rules {
@@ -52,6 +59,7 @@ export interface Rules {
   readonly lifecycle: BatchLifecycle;
   readonly planning: Planning;
   readonly acts: OperatorActs;
+  readonly queries: Queries;
 }
 
 type Rule<T> = (tx: RuleTransaction) => Act<T>;
@@ -122,8 +130,7 @@ export function composeConducting(
   };
 }
 
-type OperatingVerbs = Omit<OperatorStore, "prune"> &
-  Pick<Store, "listLimits" | "listLimitChanges" | "readDeadLetters">;
+type OperatingVerbs = Omit<OperatorStore, "prune"> & Pick<Store, "listLimits" | "listLimitChanges">;
 
 export function composeOperating(runner: RuleRunner, rules: Rules): OperatingVerbs {
   const { read, write, name } = runner;
@@ -161,10 +168,44 @@ export function composeOperating(runner: RuleRunner, rules: Rules): OperatingVer
       }),
     listLimits: () => read((tx) => listLimits(tx)),
     listLimitChanges: (afterSeq, limit) => read((tx) => listLimitChanges(tx, afterSeq, limit)),
-    readDeadLetters: (id, page) =>
-      read(function* readDeadLetters(tx) {
-        const { num } = yield* planning.find(tx, id, name);
-        return yield* deadLetters.read(tx, num, page);
+  };
+}
+
+type ReadingVerbs = Omit<
+  QueryStore,
+  "listLanes" | "readWaiting" | "listLimits" | "listLimitChanges" | "listCapUse" | "readLoad"
+>;
+
+export function composeReading({ read, name }: RuleRunner, rules: Rules): ReadingVerbs {
+  const { planning, queries, deadLetters } = rules;
+  const readOf = <T>(
+    id: string,
+    look: (tx: RuleTransaction, row: BatchRow) => Act<T>,
+  ): Promise<T> =>
+    read(function* readOne(tx) {
+      return yield* look(tx, yield* planning.find(tx, id, name));
+    });
+  return {
+    getBatch: (id) =>
+      read(function* getBatch(tx) {
+        const row = yield* planning.look(tx, id);
+        return row === undefined ? null : toSnapshot(row);
+      }),
+    listBatches: (filter) => read((tx) => queries.listBatches(tx, filter)),
+    listUnsliced: (pipeline, limit) => read((tx) => queries.listUnsliced(tx, pipeline, limit)),
+    listItems: (id, page) => readOf(id, (tx, row) => queries.listItems(tx, row, page)),
+    findItem: (id, step, item) =>
+      readOf(id, (tx, { num }) => queries.findItem(tx, num, step, item)),
+    readManifests: (id, step, from, to) =>
+      readOf(id, (tx, { num }) => queries.readManifests(tx, num, step, from, to)),
+    readResults: (id, page) => readOf(id, (tx, { num }) => queries.readResults(tx, num, page)),
+    readDeadLetters: (id, page) => readOf(id, (tx, { num }) => deadLetters.read(tx, num, page)),
+    readRecords: (id, after, limit) => read((tx) => queries.readRecords(tx, id, after, limit)),
+    readLastPosition: () => read((tx) => queries.readLastPosition(tx)),
+    recount: (id) =>
+      read(function* recount(tx) {
+        const row = yield* planning.look(tx, id);
+        return row === undefined ? null : yield* queries.recount(tx, row);
       }),
   };
 }

@@ -7,11 +7,8 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, sleep } from "../../../ports/clock.ts";
 import type { Random } from "../../../ports/random.ts";
 import { isBusy, translateError } from "./errors.ts";
+import type { SynchronousMode } from "./synchronous.ts";
 import { Statements, Transaction } from "./transaction.ts";
-
-export const SYNCHRONOUS_MODES = ["full", "normal"] as const;
-/** `full`: a commit survives a power cut. `normal`: it survives any crash of processes. */
-export type SynchronousMode = (typeof SYNCHRONOUS_MODES)[number];
 
 export interface ConnectionOptions {
   readonly path: string;

@@ -1,5 +1,4 @@
-/** Queries about batches in SQL. */
-import { runAct } from "../../sql/rules/act.ts";
+/** Queries about batches. */
 import {
   CHUNKS_SCANNED_MAX,
   collectItems,
@@ -19,20 +18,21 @@ import {
   type StoredRecord,
   type StoredResult,
 } from "../../../ports/store/query-store.ts";
-import { type MapRow, Recounting } from "../../sql/recounting.ts";
-import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../../sql/rows.ts";
-import { composeRunOf } from "../chunks/lease-runs.ts";
-import type { DeadLetters } from "../../sql/rules/dead-letters.ts";
-import { PAUSE_OF_BATCH, SELECT_BATCH } from "../connection/rows.ts";
-import { type Statement, statement, type Value } from "../connection/statement.ts";
-import type { Steps } from "../../sql/rules/steps.ts";
-import type { Transaction } from "../connection/transaction.ts";
+import { type MapRow, Recounting } from "../recounting.ts";
+import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../rows.ts";
+import { type Act, together } from "./act.ts";
+import { PAUSE_OF_BATCH, SELECT_BATCH } from "./columns.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import { type SharedStatement, statement, type Value } from "./statement.ts";
+import type { Steps } from "./steps.ts";
+import type { RuleTransaction } from "./transaction.ts";
 
 /** Outcome maps that are read at once. */
 const MAPS_PAGE = 500;
 
 const SELECT_UNSLICED = statement(
-  `${SELECT_BATCH} WHERE b.pipeline = $1 AND b.state IN ('submitted', 'slicing') AND b.active = 1
+  `${SELECT_BATCH.replace("FROM batch b", "FROM batch b /*sqlite INDEXED BY batch_unsliced*/")}
+   WHERE b.pipeline = $1 AND b.state IN ('submitted', 'slicing') AND b.active = 1
      AND b.cancel_mode IS NULL AND ${PAUSE_OF_BATCH} IS NULL ORDER BY b.num LIMIT $2`,
 );
 const SELECT_MANIFESTS = statement(
@@ -45,14 +45,9 @@ const SELECT_RESULTS = statement(
 );
 // The few results of a redrive have their own index.
 const SELECT_NEW_RESULTS = statement(
-  `SELECT step, item, key, value FROM result
+  `SELECT step, item, key, value FROM result /*sqlite INDEXED BY result_of_redrive*/
    WHERE batch = $1 AND step = $2 AND item > $3 AND drive >= $4 AND drive > 1
    ORDER BY item LIMIT $5`,
-);
-const SELECT_PLACE = statement(
-  `SELECT c.start, c.finish, c.locator, c.outcomes, CASE WHEN EXISTS (
-     ${composeRunOf("c.state = 'planned'")}) THEN 'leased' ELSE c.state END AS state
-   FROM chunk c WHERE c.batch = $1 AND c.step = $2 AND c.chunk = $3`,
 );
 const SELECT_CHECKPOINT = statement(
   `SELECT checkpoint_name, checkpoint_data FROM item
@@ -70,7 +65,7 @@ const SELECT_RECORDS_OF = statement(
 const SELECT_LAST_POSITION = statement("SELECT max(position) AS position FROM record");
 const SELECT_MAPS = statement(
   `SELECT step, chunk, finish - start AS items, outcomes FROM chunk
-   WHERE batch = $1 AND (step, chunk) > ($2::int, $3::int)
+   WHERE batch = $1 AND (step, chunk) > (CAST($2 AS int), CAST($3 AS int))
    ORDER BY step, chunk LIMIT ${MAPS_PAGE}`,
 );
 const SELECT_MAPS_FROM = statement(
@@ -81,63 +76,97 @@ const SELECT_MAPS_FROM = statement(
 export class Queries {
   readonly #deadLetters: DeadLetters;
   readonly #steps: Steps;
+  readonly #selectPlace: SharedStatement;
+  readonly #lists = new Map<string, SharedStatement>();
 
-  constructor(deadLetters: DeadLetters, steps: Steps) {
+  /** `chunkState`: the state of a chunk `c`, in SQL. */
+  constructor(deadLetters: DeadLetters, steps: Steps, chunkState: string) {
     this.#deadLetters = deadLetters;
     this.#steps = steps;
+    this.#selectPlace = statement(
+      `SELECT c.start, c.finish, c.locator, c.outcomes, ${chunkState} AS state
+       FROM chunk c WHERE c.batch = $1 AND c.step = $2 AND c.chunk = $3`,
+    );
   }
 
-  async listBatches(tx: Transaction, filter: BatchFilter): Promise<BatchSnapshot[]> {
-    const { select, values } = composeList(filter);
-    return (await tx.all<BatchRow>(select, ...values)).map(toSnapshot);
+  /** Composed from the filter, so that the planner can use the matching index. */
+  *listBatches(
+    tx: RuleTransaction,
+    { pipeline, lane, states, limit }: BatchFilter,
+  ): Act<BatchSnapshot[]> {
+    const values: Value[] = [limit];
+    const conditions: string[] = [];
+    const add = (value: Value | undefined, compose: (parameter: string) => string): void => {
+      if (value === undefined) return;
+      values.push(value);
+      conditions.push(compose(`$${values.length}`));
+    };
+    add(pipeline, (at) => `b.pipeline = ${at}`);
+    add(lane, (at) => `b.lane = ${at}`);
+    add(
+      states,
+      (at) => `b.state /*sqlite IN (SELECT value FROM json_each(${at}))*/
+        /*postgres = ANY(${at}::text[])*/`,
+    );
+    const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
+    const select = this.#findList(`${SELECT_BATCH} ${where} ORDER BY b.num DESC LIMIT $1`);
+    return (yield* tx.all<BatchRow>(select, ...values)).map(toSnapshot);
   }
 
-  async listUnsliced(tx: Transaction, pipeline: string, limit: number): Promise<BatchSnapshot[]> {
-    return (await tx.all<BatchRow>(SELECT_UNSLICED, pipeline, limit)).map(toSnapshot);
+  /** A statement is prepared once. */
+  #findList(text: string): SharedStatement {
+    const known = this.#lists.get(text) ?? statement(text);
+    this.#lists.set(text, known);
+    return known;
   }
 
-  async readManifests(
-    tx: Transaction,
+  *listUnsliced(tx: RuleTransaction, pipeline: string, limit: number): Act<BatchSnapshot[]> {
+    return (yield* tx.all<BatchRow>(SELECT_UNSLICED, pipeline, limit)).map(toSnapshot);
+  }
+
+  *readManifests(
+    tx: RuleTransaction,
     num: number,
     step: number,
     fromChunk: number,
     toChunk: number,
-  ): Promise<Uint8Array[]> {
+  ): Act<Uint8Array[]> {
     type Row = { readonly items: Uint8Array };
-    const rows = await tx.all<Row>(SELECT_MANIFESTS, num, step, fromChunk, toChunk);
+    const rows = yield* tx.all<Row>(SELECT_MANIFESTS, num, step, fromChunk, toChunk);
     return rows.map(({ items }) => items);
   }
 
-  async readResults(
-    tx: Transaction,
+  *readResults(
+    tx: RuleTransaction,
     num: number,
     { step, afterItem, limit, sinceDrive }: ResultPage,
-  ): Promise<StoredResult[]> {
-    return sinceDrive <= 1
+  ): Act<StoredResult[]> {
+    const rows = yield* sinceDrive <= 1
       ? tx.all<StoredResult>(SELECT_RESULTS, num, step, afterItem, limit)
       : tx.all<StoredResult>(SELECT_NEW_RESULTS, num, step, afterItem, sinceDrive, limit);
+    return rows.map((row) => ({ ...row }));
   }
 
-  async listItems(
-    tx: Transaction,
+  *listItems(
+    tx: RuleTransaction,
     batch: BatchRow,
     { step, outcome, ...page }: ItemPage,
-  ): Promise<ItemNumbers> {
+  ): Act<ItemNumbers> {
     const code = findOutcomeCode(outcome, batch.ended_at !== null);
     if (code === null) return { items: [], next: null };
-    const from = await runAct(this.#steps.findChunk(tx.rules, batch.num, step, page.afterItem + 1));
+    const from = yield* this.#steps.findChunk(tx, batch.num, step, page.afterItem + 1);
     if (from === null) return { items: [], next: null };
-    return this.#collect(tx, { num: batch.num, step, from, code, ...page });
+    return yield* this.#collect(tx, { num: batch.num, step, from, code, ...page });
   }
 
   /** A few maps at a time, and no more than one page needs. */
-  async #collect(tx: Transaction, search: Search): Promise<ItemNumbers> {
+  *#collect(tx: RuleTransaction, search: Search): Act<ItemNumbers> {
     const { num, step, code, limit } = search;
     const items: number[] = [];
     let { from, afterItem } = search;
     for (let scanned = 0; ; ) {
       type Row = MappedChunk & { readonly chunk: number };
-      const rows = await tx.all<Row>(SELECT_MAPS_FROM, num, step, from);
+      const rows = yield* tx.all<Row>(SELECT_MAPS_FROM, num, step, from);
       const found = collectItems(rows, code, { afterItem, limit: limit - items.length });
       for (const item of found.items) items.push(item);
       const last = rows.at(-1);
@@ -151,25 +180,20 @@ export class Queries {
     }
   }
 
-  async findItem(
-    tx: Transaction,
-    num: number,
-    step: number,
-    item: number,
-  ): Promise<ItemPlace | null> {
-    const chunk = await runAct(this.#steps.findChunk(tx.rules, num, step, item));
+  *findItem(tx: RuleTransaction, num: number, step: number, item: number): Act<ItemPlace | null> {
+    const chunk = yield* this.#steps.findChunk(tx, num, step, item);
     if (chunk === null) return null;
     type Row = Pick<ItemPlace, "start" | "locator" | "state"> & {
       readonly finish: number;
       readonly outcomes: Uint8Array;
     };
-    const [row, known, override, letter] = await Promise.all([
-      tx.get<Row>(SELECT_PLACE, num, step, chunk) as Promise<Row>,
+    const [row, known, override, letter] = yield* together(
+      tx.get<Row>(this.#selectPlace, num, step, chunk),
       tx.get<ItemRow>(SELECT_CHECKPOINT, num, step, item),
       tx.get<{ readonly value: string }>(SELECT_OVERRIDE, num, step, item),
-      runAct(this.#deadLetters.find(tx.rules, num, step, item)),
-    ]);
-    const { start, finish, locator, state, outcomes } = row;
+      this.#deadLetters.find(tx, num, step, item),
+    );
+    const { start, finish, locator, state, outcomes } = row as Row;
     return {
       chunk,
       start,
@@ -183,27 +207,28 @@ export class Queries {
     };
   }
 
-  async readRecords(
-    tx: Transaction,
+  *readRecords(
+    tx: RuleTransaction,
     batch: string | null,
     afterPosition: number,
     limit: number,
-  ): Promise<StoredRecord[]> {
-    return batch === null
+  ): Act<StoredRecord[]> {
+    const rows = yield* batch === null
       ? tx.all<StoredRecord>(SELECT_RECORDS, afterPosition, limit)
       : tx.all<StoredRecord>(SELECT_RECORDS_OF, batch, afterPosition, limit);
+    return rows.map((row) => ({ ...row }));
   }
 
-  async readLastPosition(tx: Transaction): Promise<number> {
-    const row = await tx.get<{ readonly position: number | null }>(SELECT_LAST_POSITION);
+  *readLastPosition(tx: RuleTransaction): Act<number> {
+    const row = yield* tx.get<{ readonly position: number | null }>(SELECT_LAST_POSITION);
     return row?.position ?? 0;
   }
 
-  async recount(tx: Transaction, batch: BatchRow): Promise<Recount> {
+  *recount(tx: RuleTransaction, batch: BatchRow): Act<Recount> {
     const recounting = new Recounting();
     type Row = MapRow & { readonly step: number; readonly chunk: number };
     for (let [step, chunk] = [0, -1]; ; ) {
-      const rows = await tx.all<Row>(SELECT_MAPS, batch.num, step, chunk);
+      const rows = yield* tx.all<Row>(SELECT_MAPS, batch.num, step, chunk);
       for (const row of rows) recounting.add(row);
       const last = rows.at(-1);
       if (last === undefined || rows.length < MAPS_PAGE) return recounting.finish(batch);
@@ -220,26 +245,4 @@ interface Search {
   readonly code: OutcomeCode;
   readonly afterItem: number;
   readonly limit: number;
-}
-
-/** Composed from the filter, so that the planner can use the matching index. */
-function composeList({ pipeline, lane, states, limit }: BatchFilter): {
-  readonly select: Statement;
-  readonly values: readonly Value[];
-} {
-  const values: Value[] = [limit];
-  const conditions: string[] = [];
-  const add = (condition: string, value: Value | undefined): void => {
-    if (value === undefined) return;
-    values.push(value);
-    conditions.push(condition.replace("?", `$${values.length}`));
-  };
-  add("b.pipeline = ?", pipeline);
-  add("b.lane = ?", lane);
-  add("b.state = ANY(?::text[])", states);
-  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  return {
-    select: statement(`${SELECT_BATCH} ${where} ORDER BY b.num DESC LIMIT $1`),
-    values,
-  };
 }
