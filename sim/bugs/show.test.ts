@@ -19,7 +19,8 @@ test("a failing seed prints a short history, and a line that replays it", async 
   expect(code, out).toBe(1);
   expect(out).toMatch(/^ {2}- conservation: /m);
   expect(out).toMatch(/^seed 4, reduced in \d+ plays:$/m);
-  const [, cut = ""] = /^replay: npm run sim -- --seed 4 --store memory --cut "(.*)"$/m.exec(out) ?? [];
+  const [, cut = ""] =
+    /^replay: npm run sim -- --seed 4 --store memory --cut "(.*)"$/m.exec(out) ?? [];
   // The failure needs only one batch with one item that fails.
   expect(cut).toMatch(/^errands=e\d+ acts= happenings= faults= items=e\d+:\d+ limits=$/);
   const story = out.slice(out.indexOf("reduced")).match(/^\d\d:\d\d\.\d\d\d {2}.*$/gm) ?? [];

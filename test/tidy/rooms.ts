@@ -60,8 +60,9 @@ export const rooms: Readonly<Record<string, Rooms>> = {
   },
   "adapters/sql": {
     ".": [],
+    dialect: [],
     // Rules of both stores, as generators.
-    rules: ["."],
+    rules: [".", "dialect"],
   },
   "adapters/sqlite": {
     connection: [],

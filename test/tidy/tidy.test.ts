@@ -25,12 +25,17 @@ const mayTouchTheWorld = [
 /** Files that only one SQL adapter needs. */
 const onlyIn = {
   // A file is copied, lives on a disk, and its clock restarts with each boot.
-  sqlite: ["adopt-boot.ts", "backup.ts", "dump.ts", "connection/file-system.ts"],
+  sqlite: [
+    "adopt-boot.ts",
+    "backup.ts",
+    "dump.ts",
+    "connection/file-system.ts",
+    "connection/synchronous.ts",
+  ],
   // A server has an address and its own state; many clients write to it at once.
   postgres: [
     "connection/address.ts",
     "connection/batch-lock.ts",
-    "connection/by-key.ts",
     "chunks/held-chunks.ts",
     "working/leasable-chunks.ts",
     "chunks/lease-runs.ts",

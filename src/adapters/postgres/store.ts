@@ -15,7 +15,7 @@ import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TopicStore } from "../../ports/store/topic-store.ts";
 import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.ts";
-import { runAct } from "../sql/rules/act.ts";
+import { runAct } from "../sql/dialect/act.ts";
 import type { PostgresRules } from "./connection/rules.ts";
 import {
   composeConducting,

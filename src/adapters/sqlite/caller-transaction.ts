@@ -8,9 +8,9 @@ import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
 import type { BatchRow } from "../sql/rows.ts";
-import { type Act, runNow } from "../sql/rules/act.ts";
+import { type Act, runNow } from "../sql/dialect/act.ts";
 import type { Planning } from "../sql/rules/planning.ts";
-import type { RuleTransaction } from "../sql/rules/transaction.ts";
+import type { RuleTransaction } from "../sql/dialect/transaction.ts";
 import { Connection, type ConnectionOptions } from "./connection/connection.ts";
 import { translateError } from "./connection/errors.ts";
 

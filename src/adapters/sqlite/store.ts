@@ -23,7 +23,7 @@ import { SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/synchronou
 import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
-import { runNow } from "../sql/rules/act.ts";
+import { runNow } from "../sql/dialect/act.ts";
 import {
   composeConducting,
   composeDelivering,

@@ -3,7 +3,7 @@
  * lane's policy does not wait for. Lists are read without a lock; before acting, the caller locks
  * the batch and checks again.
  */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import { nameSlicingTask } from "../../../ports/store/conductor-store.ts";
 import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
 import type { BatchRow } from "../../sql/rows.ts";

@@ -7,7 +7,7 @@ import type { ChunkEffect, StoredChunk, TrackedItem } from "../../../core/items/
 import type { LeaseRef } from "../../../ports/store/worker-store.ts";
 import { type ItemRow, toTrackedItem } from "../../sql/rows.ts";
 import type { HeldRow, StepChanges } from "../../sql/step-changes.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import { findHeld, type Held, prefix } from "./held-chunks.ts";
 import { type LeaseRun, leaveRuns } from "./lease-runs.ts";
 import { ITEM_COLUMNS } from "../connection/rows.ts";

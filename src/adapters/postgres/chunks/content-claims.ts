@@ -6,7 +6,7 @@ import type { HeldRow } from "../../sql/step-changes.ts";
 import type { Chunks, HeldChunk } from "./chunks.ts";
 import { composeRunOf } from "./lease-runs.ts";
 import { statement } from "../connection/statement.ts";
-import { LockTaken } from "../../sql/rules/transaction.ts";
+import { LockTaken } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 const CLAIM_NEW = statement(

@@ -5,7 +5,7 @@
  * back, or flushed, which makes it individually leased. Code that looks for leased chunks must
  * check both kinds, or write the runs out first, under the lock of their batch.
  */
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 

@@ -1,7 +1,7 @@
 /** Writes the rows of chunks that a slicer has planned, and the items that the batch owns. */
 import { countMapBytes, createOutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { WriteChunks } from "../../sql/rules/planning.ts";
-import { statement } from "../../sql/rules/statement.ts";
+import { statement } from "../../sql/dialect/statement.ts";
 
 // No item has an outcome yet: one map serves all, and each chunk gets a prefix of it.
 const INSERT_CHUNKS = statement(

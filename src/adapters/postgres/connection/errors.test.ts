@@ -7,7 +7,7 @@ import {
   isItemsFault,
   translateError,
 } from "./errors.ts";
-import { LockTaken } from "../../sql/rules/transaction.ts";
+import { LockTaken } from "../../sql/dialect/transaction.ts";
 
 const fromServer = (code: string): Error =>
   Object.assign(new Error("the server's words"), { code, severity: "ERROR" });

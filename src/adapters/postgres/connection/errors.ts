@@ -4,7 +4,7 @@
  */
 import { describeError, SluiceError } from "../../../core/base/errors.ts";
 import type { CommitFault } from "../../../core/items/item-commit.ts";
-import { LockTaken } from "../../sql/rules/transaction.ts";
+import { LockTaken } from "../../sql/dialect/transaction.ts";
 
 /** SQLSTATE codes; two characters stand for a whole class. */
 const SQLSTATE = {

@@ -1,9 +1,14 @@
 /**
  * A transaction as rules of both stores see it: they yield each question, and go on with its answer.
  */
-import type { Act } from "../../sql/rules/act.ts";
-import { renderStatement, type SharedStatement, type Value } from "../../sql/rules/statement.ts";
-import type { ChainHead, Column, LockKind, RuleTransaction } from "../../sql/rules/transaction.ts";
+import type { Act } from "../../sql/dialect/act.ts";
+import { renderStatement, type SharedStatement, type Value } from "../../sql/dialect/statement.ts";
+import type {
+  ChainHead,
+  Column,
+  LockKind,
+  RuleTransaction,
+} from "../../sql/dialect/transaction.ts";
 import { type Statement, statement } from "./statement.ts";
 import type { Transaction } from "./transaction.ts";
 

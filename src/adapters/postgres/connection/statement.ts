@@ -1,8 +1,8 @@
 /** A statement that the server prepares once per connection, and values as it can store them. */
 import { hash } from "node:crypto";
-import type { Value } from "../../sql/rules/statement.ts";
+import type { Value } from "../../sql/dialect/statement.ts";
 
-export type { Value } from "../../sql/rules/statement.ts";
+export type { Value } from "../../sql/dialect/statement.ts";
 
 export interface Statement {
   /** The same in every process: a pooler may give a connection to any of them. */

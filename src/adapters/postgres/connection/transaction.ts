@@ -5,7 +5,7 @@
  */
 import type { QueryResult } from "pg";
 import { invariant } from "../../../core/base/invariant.ts";
-import { type LockKind, LockTaken, type RuleTransaction } from "../../sql/rules/transaction.ts";
+import { type LockKind, LockTaken, type RuleTransaction } from "../../sql/dialect/transaction.ts";
 import { PostgresRules } from "./rules.ts";
 import { encodeValue, type Statement, type Value } from "./statement.ts";
 

@@ -1,5 +1,5 @@
 /** Signed heads of chains, the keys that signed them, and erasing, in SQL. */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import { type Act, describeAct } from "../../../core/batch/batch.ts";
 import {
   SIGNED_HEADS_TOPIC,

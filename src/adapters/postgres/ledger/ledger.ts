@@ -3,7 +3,7 @@
  * the lock of the batch. Without a ledger of items it sends nothing; with one, its queries share
  * the round trip of the chunks.
  */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import {
   type ChangeCause,
   type ChunkPlace,

@@ -11,7 +11,7 @@ import {
   type StepShareRow,
   LeaseUsage,
 } from "../../sql/lease-usage.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 

@@ -23,9 +23,9 @@ import {
   type TokenDraw,
 } from "../../../ports/store/token-store.ts";
 import { type BucketRow, toBucketState } from "../../sql/bucket-rows.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import { statement } from "../connection/statement.ts";
-import { LockTaken } from "../../sql/rules/transaction.ts";
+import { LockTaken } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 /** Idle rows that one sweep removes. */

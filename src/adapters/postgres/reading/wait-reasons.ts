@@ -1,5 +1,5 @@
 /** What lanes, batches and chunks wait for, in SQL. */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import type { Serving } from "../../sql/rules/serving.ts";
 import { DEFAULT_LANE_POLICY, type LanePolicy } from "../../../core/batch/lane.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";

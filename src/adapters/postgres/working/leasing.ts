@@ -21,7 +21,7 @@ import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-stor
 import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import type { CappedRow, PermitBook, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
 import { insertRun } from "../chunks/lease-runs.ts";

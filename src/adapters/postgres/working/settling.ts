@@ -3,7 +3,7 @@
  * commit takes three round trips, however many chunks it settles and leases: lock and read the
  * reported chunks; write them and read what may be leased; lease it and commit.
  */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import type { BatchState } from "../../../core/batch/batch.ts";
 import { isEnded } from "../../../core/batch/batch.ts";
 import type { ReportResult, StopMode } from "../../../core/batch/chunk.ts";
@@ -24,7 +24,7 @@ import {
 } from "../../../ports/store/worker-store.ts";
 import { readPause } from "../../sql/rows.ts";
 import { type HeldRow, StepChanges } from "../../sql/step-changes.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import type { Chunks, HeldChunk } from "../chunks/chunks.ts";
 import { findHeld, type Held } from "../chunks/held-chunks.ts";
 import { runItemStatements } from "../chunks/item-statements.ts";

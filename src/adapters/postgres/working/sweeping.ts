@@ -3,14 +3,14 @@
  * searched without a lock; each batch then gets a short transaction of its own, which locks it and
  * checks again. The rest is found by the next sweep.
  */
-import { runAct } from "../../sql/rules/act.ts";
+import { runAct } from "../../sql/dialect/act.ts";
 import { decideLoss, failPending, STALLED } from "../../../core/items/loss.ts";
 import { FIRST_LOOK } from "../../../core/batch/watch.ts";
 import type { SweepPolicy, SweepResult } from "../../../ports/store/worker-store.ts";
 import { type LedgerRow, StepChanges } from "../../sql/step-changes.ts";
 import { DEADLINE, judgeLook, SEAL_DEADLINE, type WatchedRow } from "../../sql/sweep-rules.ts";
 import { lockBatch } from "../connection/batch-lock.ts";
-import { byKey } from "../../sql/rules/by-key.ts";
+import { byKey } from "../../sql/dialect/by-key.ts";
 import type { Chunks } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
 import { type Held, HELD_COLUMNS } from "../chunks/held-chunks.ts";

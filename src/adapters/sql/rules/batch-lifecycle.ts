@@ -23,14 +23,14 @@ import {
 } from "../../../core/batch/step.ts";
 import type { RedrivenItem } from "../redrive.ts";
 import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../rows.ts";
-import { type Act, answered, together } from "./act.ts";
+import { type Act, answered, together } from "../dialect/act.ts";
 import { dropIdleTenants } from "./idle-tenants.ts";
 import type { Lanes } from "./lanes.ts";
 import type { RecordLog } from "./records.ts";
 import type { NextItems, Redriving } from "./redriving.ts";
-import { statement } from "./statement.ts";
+import { statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 export interface LifecycleParts {
   readonly records: RecordLog;

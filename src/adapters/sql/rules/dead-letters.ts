@@ -5,11 +5,11 @@ import type { DiscardRequest, EditRequest } from "../../../ports/store/operator-
 import type { DeadLetter, DeadLetterPage } from "../../../ports/store/query-store.ts";
 import { type DeadLetterRow, toDeadLetter } from "../dead-letters.ts";
 import type { BatchRow } from "../rows.ts";
-import { type Act, together } from "./act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import type { RecordLog } from "./records.ts";
-import { statement } from "./statement.ts";
+import { statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 const SELECT_LETTERS = `
   SELECT i.step, i.item, i.key, i.attempts, i.deaths, i.error_class, i.code, i.message,

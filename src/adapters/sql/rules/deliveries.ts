@@ -6,9 +6,9 @@ import type {
   UndeliveredEvent,
   UndeliveredPage,
 } from "../../../ports/store/delivery-store.ts";
-import { type Act, answered } from "./act.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import { type Act, answered } from "../dialect/act.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 type UndeliveredRow = Omit<UndeliveredEvent, "givenUpAt"> & { readonly given_up_at: number };
 

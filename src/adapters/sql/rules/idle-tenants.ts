@@ -1,7 +1,7 @@
 /** Removes tenants without work from the fair shares of their pipeline. */
-import type { Act } from "./act.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { Act } from "../dialect/act.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 /** The tenant, or the whole pipeline, has no work left. */
 const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b /*sqlite INDEXED BY batch_unfinished*/

@@ -1,9 +1,9 @@
 /** Links about items in the chains of batches. */
 import { type ChunkPlace, type ItemsLink, measureLink } from "../../../core/ledger/item-ledger.ts";
-import type { Act } from "./act.ts";
+import type { Act } from "../dialect/act.ts";
 import type { RecordLog } from "./records.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 /** A link, and the chunk that it is about. */
 export interface LinkWrite {

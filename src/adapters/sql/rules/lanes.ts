@@ -11,12 +11,12 @@ import {
 } from "../../../core/batch/lane.ts";
 import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import { type BatchRow, readPause } from "../rows.ts";
-import { type Act, together } from "./act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH } from "./columns.ts";
 import type { RecordLog } from "./records.ts";
-import { type SharedStatement, statement } from "./statement.ts";
+import { type SharedStatement, statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
-import { LockTaken, type RuleTransaction } from "./transaction.ts";
+import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
 import type { Serving } from "./serving.ts";
 
 type WaitingRow = Pick<BatchRow, "num" | "id" | "pipeline" | "version" | "place" | "pause">;

@@ -5,9 +5,9 @@ import { nameCapScope } from "../../../core/limits/caps.ts";
 import type { LimitChange, LimitSetting } from "../../../core/limits/limit.ts";
 import type { LimitRequest } from "../../../ports/store/operator-store.ts";
 import { type ChangeRow, type SettingRow, toChange, toSetting } from "../limit-rows.ts";
-import { type Act, together } from "./act.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import { type Act, together } from "../dialect/act.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 const NAMED = "WHERE kind = $1 AND scope = $2 AND name = $3";
 const FIND = statement(`SELECT value FROM limit_setting ${NAMED}`);

@@ -13,15 +13,15 @@ import type {
 } from "../../../ports/store/operator-store.ts";
 import { type RedrivenItem, refuseRedrive, type Survey } from "../redrive.ts";
 import { type BatchRow, countAll, readSteps, toSnapshot } from "../rows.ts";
-import { type Act, together } from "./act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import type { BatchLifecycle } from "./batch-lifecycle.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import type { Lanes } from "./lanes.ts";
 import type { RecordLog } from "./records.ts";
 import type { NextItems, Redriving } from "./redriving.ts";
-import { type SharedStatement, statement } from "./statement.ts";
+import { type SharedStatement, statement } from "../dialect/statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 export interface OperatingParts {
   readonly records: RecordLog;

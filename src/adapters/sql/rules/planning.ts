@@ -14,14 +14,14 @@ import {
 } from "../../../ports/store/conductor-store.ts";
 import { fitsPlan, gatherKeys, isOpen } from "../plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../rows.ts";
-import { type Act, answered, together } from "./act.ts";
+import { type Act, answered, together } from "../dialect/act.ts";
 import type { BatchLifecycle } from "./batch-lifecycle.ts";
 import { SELECT_BATCH } from "./columns.ts";
 import type { Lanes } from "./lanes.ts";
 import type { RecordLog } from "./records.ts";
-import { statement } from "./statement.ts";
+import { statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 /** A chunk of a part, with its number and the item at which it starts. */
 export interface NewChunk {

@@ -20,12 +20,12 @@ import {
 } from "../../../ports/store/query-store.ts";
 import { type MapRow, Recounting } from "../recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../rows.ts";
-import { type Act, together } from "./act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH, SELECT_BATCH } from "./columns.ts";
 import type { DeadLetters } from "./dead-letters.ts";
-import { type SharedStatement, statement, type Value } from "./statement.ts";
+import { type SharedStatement, statement, type Value } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 /** Outcome maps that are read at once. */
 const MAPS_PAGE = 500;

@@ -15,10 +15,10 @@ import {
 import type { ItemsRecord } from "../../../core/ledger/item-ledger.ts";
 import { formatInstant } from "../../../ports/clock.ts";
 import type { BatchRow } from "../rows.ts";
-import type { Act } from "./act.ts";
+import type { Act } from "../dialect/act.ts";
 import { SELECT_BATCH } from "./columns.ts";
-import { statement } from "./statement.ts";
-import type { ChainHead, RuleTransaction } from "./transaction.ts";
+import { statement } from "../dialect/statement.ts";
+import type { ChainHead, RuleTransaction } from "../dialect/transaction.ts";
 
 const FIND = statement(`${SELECT_BATCH} WHERE b.num = $1`);
 const FIND_HEAD = statement("SELECT id, record_seq, record_hash FROM batch WHERE num = $1");

@@ -5,14 +5,14 @@ import type { TrackedItem } from "../../../core/items/tracked-item.ts";
 import { describeRedriven } from "../../../core/ledger/item-ledger.ts";
 import type { RedrivenChunkRow, RedrivenItem, RevivedChunkRow } from "../redrive.ts";
 import { type ItemRow, toTrackedItem } from "../rows.ts";
-import type { Act } from "./act.ts";
-import { byKey } from "./by-key.ts";
+import type { Act } from "../dialect/act.ts";
+import { byKey } from "../dialect/by-key.ts";
 import { ITEM_COLUMNS } from "./columns.ts";
 import { appendLinks } from "./item-links.ts";
 import type { RecordLog } from "./records.ts";
-import { statement } from "./statement.ts";
+import { statement } from "../dialect/statement.ts";
 import { CHUNK_OF_ITEM, type Steps } from "./steps.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 type StepChunkRow = RevivedChunkRow & { readonly step: number };
 

@@ -1,9 +1,9 @@
 /** Which batches have a living worker. */
 import type { Host } from "../host.ts";
 import type { BatchRow } from "../rows.ts";
-import type { Act } from "./act.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { Act } from "../dialect/act.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 const SELECT_SERVING = statement(
   `SELECT w.process FROM served s JOIN worker w ON w.id = s.worker

@@ -1,10 +1,10 @@
 /** A batch's steps: which one runs, and when it has something to lease. */
 import type { StepSettings } from "../../../core/batch/step.ts";
 import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
-import { type Act, together } from "./act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH } from "./columns.ts";
-import { statement } from "./statement.ts";
-import { LockTaken, type RuleTransaction } from "./transaction.ts";
+import { statement } from "../dialect/statement.ts";
+import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
 
 /** How many fresh chunks may be leased: the canary comes first. */
 export const FRESH_LIMIT = `/*sqlite min*//*postgres least*/(

@@ -1,8 +1,8 @@
 /** Claims on background tasks that one worker at a time should do. */
 import type { Host } from "../host.ts";
-import { type Act, answered } from "./act.ts";
-import { statement } from "./statement.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import { type Act, answered } from "../dialect/act.ts";
+import { statement } from "../dialect/statement.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 interface ClaimRow {
   readonly worker: number;

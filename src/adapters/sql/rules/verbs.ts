@@ -5,7 +5,7 @@ import type { QueryStore } from "../../../ports/store/query-store.ts";
 import type { Store } from "../../../ports/store/store.ts";
 import type { Host } from "../host.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../rows.ts";
-import type { Act } from "./act.ts";
+import type { Act } from "../dialect/act.ts";
 import { BatchLifecycle } from "./batch-lifecycle.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Deliveries } from "./deliveries.ts";
@@ -19,7 +19,7 @@ import { Redriving } from "./redriving.ts";
 import { Serving } from "./serving.ts";
 import { Steps } from "./steps.ts";
 import { TaskClaims } from "./task-claims.ts";
-import type { RuleTransaction } from "./transaction.ts";
+import type { RuleTransaction } from "../dialect/transaction.ts";
 
 /** What the rules need of a store. */
 export interface RuleSurroundings {

@@ -1,7 +1,7 @@
 /** Writes the rows of chunks that a slicer has planned, and the items that the batch owns. */
 import { createOutcomeMap } from "../../../core/items/outcome-map.ts";
 import type { WriteChunks } from "../../sql/rules/planning.ts";
-import { statement } from "../../sql/rules/statement.ts";
+import { statement } from "../../sql/dialect/statement.ts";
 
 const INSERT_CHUNK = statement(
   `INSERT INTO chunk (batch, step, chunk, start, finish, outcomes, locator)

@@ -1,6 +1,6 @@
 /** The columns that are read of a batch and of an item, in this store's SQL. */
 import { PAUSE_OF_BATCH as PAUSE, SELECT_BATCH as SELECT } from "../../sql/rules/columns.ts";
-import { renderStatement } from "../../sql/rules/statement.ts";
+import { renderStatement } from "../../sql/dialect/statement.ts";
 import { FRESH_LIMIT as FRESH } from "../../sql/rules/steps.ts";
 
 export { ITEM_COLUMNS } from "../../sql/rules/columns.ts";

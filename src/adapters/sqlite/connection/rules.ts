@@ -1,9 +1,9 @@
 /**
  * A transaction as rules of both stores see it. Every answer is there at once, so a rule never waits.
  */
-import { type Act, answered } from "../../sql/rules/act.ts";
-import type { SharedStatement, Value } from "../../sql/rules/statement.ts";
-import type { Column, RuleTransaction } from "../../sql/rules/transaction.ts";
+import { type Act, answered } from "../../sql/dialect/act.ts";
+import type { SharedStatement, Value } from "../../sql/dialect/statement.ts";
+import type { Column, RuleTransaction } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "./transaction.ts";
 
 export class SqliteRules implements RuleTransaction {

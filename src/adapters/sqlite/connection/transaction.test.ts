@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { runNow } from "../../sql/rules/act.ts";
-import { statement } from "../../sql/rules/statement.ts";
+import { runNow } from "../../sql/dialect/act.ts";
+import { statement } from "../../sql/dialect/statement.ts";
 import { Statements, Transaction } from "./transaction.ts";
 
 const clock = {

@@ -4,8 +4,8 @@
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Clock } from "../../../ports/clock.ts";
-import { renderStatement, type SharedStatement, type Value } from "../../sql/rules/statement.ts";
-import type { RuleTransaction } from "../../sql/rules/transaction.ts";
+import { renderStatement, type SharedStatement, type Value } from "../../sql/dialect/statement.ts";
+import type { RuleTransaction } from "../../sql/dialect/transaction.ts";
 import { SqliteRules } from "./rules.ts";
 
 type Bound = string | number | null | Uint8Array;

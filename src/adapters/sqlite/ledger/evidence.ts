@@ -13,7 +13,7 @@ import type {
 } from "../../../ports/store/ledger-store.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "./ledger.ts";
-import { runNow } from "../../sql/rules/act.ts";
+import { runNow } from "../../sql/dialect/act.ts";
 import type { RecordLog } from "../../sql/rules/records.ts";
 import type { Topics } from "../topics/topics.ts";
 

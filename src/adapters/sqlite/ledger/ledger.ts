@@ -10,7 +10,7 @@ import {
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
 import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
 import { type LinkRow, measureRow, toLink } from "../../sql/ledger-rows.ts";
-import { runNow } from "../../sql/rules/act.ts";
+import { runNow } from "../../sql/dialect/act.ts";
 import { appendLinks } from "../../sql/rules/item-links.ts";
 import type { RecordLog } from "../../sql/rules/records.ts";
 import type { Connection } from "../connection/connection.ts";

@@ -4,7 +4,7 @@ import type { ChunkFacts } from "../../../core/batch/why.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import { runNow } from "../../sql/rules/act.ts";
+import { runNow } from "../../sql/dialect/act.ts";
 import type { Lanes } from "../../sql/rules/lanes.ts";
 import type { Serving } from "../../sql/rules/serving.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";

@@ -23,13 +23,13 @@ import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import type { BatchRow } from "../../sql/rows.ts";
-import { type Act, runNow } from "../../sql/rules/act.ts";
+import { type Act, runNow } from "../../sql/dialect/act.ts";
 import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
 import type { Lanes } from "../../sql/rules/lanes.ts";
 import type { RecordLog } from "../../sql/rules/records.ts";
 import type { Serving } from "../../sql/rules/serving.ts";
 import type { Steps } from "../../sql/rules/steps.ts";
-import type { RuleTransaction } from "../../sql/rules/transaction.ts";
+import type { RuleTransaction } from "../../sql/dialect/transaction.ts";
 import { FRESH_LIMIT, PAUSE_OF_BATCH } from "../connection/rows.ts";
 import type { Workers } from "../fleet/workers.ts";
 
