@@ -40,7 +40,7 @@ export const endingBugs: readonly Bug[] = [
         before: "if (isEnded(batch.state)) return false;\n    if (batch.cancel !== null) {",
         after: `if (isEnded(batch.state)) {
       const data = { state: batch.state, drive: batch.drive, counts: { ...countAll(batch) } };
-      this.#recorder.record(batch, { type: "batch.ended", data });
+      this.#records.record(batch, { type: "batch.ended", data });
       return true;
     }
     if (batch.cancel !== null) {`,
