@@ -23,6 +23,7 @@ function render(shared: SharedStatement): Statement {
 }
 
 export class PostgresRules implements RuleTransaction {
+  readonly isRemote = true;
   readonly heads = new Map<number, ChainHead>();
   readonly transaction: Transaction;
 

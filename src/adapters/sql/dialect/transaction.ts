@@ -21,13 +21,15 @@ export interface ChainHead {
 export type Column = readonly (string | number | null)[];
 
 export interface RuleTransaction {
+  /** Every question costs a round trip. */
+  readonly isRemote: boolean;
   /** Milliseconds for leases, back-off and limits. Known after the first answer. */
   readonly now: number;
   /** Milliseconds since 1970, for people. Known after the first answer. */
   readonly wallMs: number;
   /**
    * The heads of the chains that it has read or written. A batch is locked when a record is added,
-   * so they stay the heads until the end. Null where reading costs no round trip.
+   * so they stay the heads until the end. Null where reading again costs less than remembering.
    */
   readonly heads: Map<number, ChainHead> | null;
   /** For a rule that needs the time before its first question. */

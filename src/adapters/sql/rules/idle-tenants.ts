@@ -3,10 +3,13 @@ import type { Act } from "../dialect/act.ts";
 import { statement } from "../dialect/statement.ts";
 import type { RuleTransaction } from "../dialect/transaction.ts";
 
-/** The tenant, or the whole pipeline, has no work left. */
+/**
+ * The tenant, or the whole pipeline ($1), has no work left. What is asked of the pipeline does not
+ * depend on the tenant, so it is read once.
+ */
 const IS_DONE = `(NOT EXISTS (SELECT 1 FROM batch b /*sqlite INDEXED BY batch_unfinished*/
-    WHERE b.pipeline = h.pipeline AND b.ended_at IS NULL)
-  OR h.finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = h.pipeline)
+    WHERE b.pipeline = $1 AND b.ended_at IS NULL)
+  OR h.finish <= (SELECT c.virtual FROM share_clock c WHERE c.pipeline = $1)
     AND NOT EXISTS (SELECT 1 FROM batch b /*sqlite INDEXED BY batch_unfinished_of_tenant*/
       WHERE b.pipeline = h.pipeline AND b.tenant = h.tenant AND b.ended_at IS NULL))`;
 const LOCK_DONE = statement(

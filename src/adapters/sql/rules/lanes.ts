@@ -51,9 +51,8 @@ const SELECT_IDLE = statement(
 );
 // A transaction that holds one of them may need this lane, so this one does not wait.
 const LOCK_WAITING = statement(
-  `SELECT b.num FROM batch b WHERE b.num
-     /*sqlite IN (SELECT value FROM json_each($1))*//*postgres = ANY($1::bigint[])*/ AND ${WAITING}
-   /*postgres FOR NO KEY UPDATE NOWAIT*/`,
+  `SELECT b.num FROM batch b WHERE b.num = ANY($1::bigint[]) AND ${WAITING}
+   FOR NO KEY UPDATE NOWAIT`,
 );
 const LOCK_UNFINISHED = statement(
   "SELECT num FROM batch WHERE lane = $1 AND ended_at IS NULL /*postgres FOR NO KEY UPDATE NOWAIT*/",
@@ -171,7 +170,7 @@ export class Lanes {
 
   /** If another transaction holds one, or it no longer waits, everything starts again. */
   *#lockWaiting(tx: RuleTransaction, batches: readonly Candidate[]): Act<void> {
-    if (batches.length === 0) return;
+    if (batches.length === 0 || !tx.isRemote) return;
     const nums = batches.map(({ num }) => num);
     const locked = yield* tx.all(LOCK_WAITING, nums);
     if (locked.length < nums.length) throw new LockTaken(`batches ${nums.join(", ")}`);

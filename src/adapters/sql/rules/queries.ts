@@ -30,6 +30,10 @@ import type { RuleTransaction } from "../dialect/transaction.ts";
 /** Outcome maps that are read at once. */
 const MAPS_PAGE = 500;
 
+const FIND_UNSLICED = statement(
+  `SELECT 1 AS one FROM batch /*sqlite INDEXED BY batch_unsliced*/
+   WHERE pipeline = $1 AND state IN ('submitted', 'slicing') AND active = 1 LIMIT 1`,
+);
 const SELECT_UNSLICED = statement(
   `${SELECT_BATCH.replace("FROM batch b", "FROM batch b /*sqlite INDEXED BY batch_unsliced*/")}
    WHERE b.pipeline = $1 AND b.state IN ('submitted', 'slicing') AND b.active = 1
@@ -121,6 +125,9 @@ export class Queries {
   }
 
   *listUnsliced(tx: RuleTransaction, pipeline: string, limit: number): Act<BatchSnapshot[]> {
+    // Called after every commit, and almost always without a result: where asking costs little, a
+    // small question first. It took a fiftieth off a batch of a million items.
+    if (!tx.isRemote && (yield* tx.get(FIND_UNSLICED, pipeline)) === undefined) return [];
     return (yield* tx.all<BatchRow>(SELECT_UNSLICED, pipeline, limit)).map(toSnapshot);
   }
 

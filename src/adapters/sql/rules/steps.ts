@@ -1,7 +1,7 @@
 /** A batch's steps: which one runs, and when it has something to lease. */
 import type { StepSettings } from "../../../core/batch/step.ts";
 import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
-import { type Act, together } from "../dialect/act.ts";
+import { type Act, answered, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH } from "./columns.ts";
 import { statement } from "../dialect/statement.ts";
 import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
@@ -79,7 +79,7 @@ const SHARE_CLOCK = statement(
 // Until this is committed, the share cannot be removed as one without work.
 const KEEP_SHARE = statement(
   `SELECT 1 AS kept FROM step s JOIN share h ON h.pipeline = s.pipeline AND h.tenant = s.tenant
-   WHERE s.batch = $1 AND s.running = 1 /*postgres FOR KEY SHARE OF h NOWAIT*/`,
+   WHERE s.batch = $1 AND s.running = 1 FOR KEY SHARE OF h NOWAIT`,
 );
 const HALT = statement("UPDATE step SET running = 0, leasable_at = NULL WHERE batch = $1");
 const OFFER = statement(
@@ -138,7 +138,7 @@ export class Steps {
       tx.all<{ readonly running: number }>(ADJUST, num),
       tx.run(SHARE, num),
       tx.run(SHARE_CLOCK, num, FIRST_CLOCK.virtual, FIRST_CLOCK.itemMs),
-      tx.get(KEEP_SHARE, num),
+      tx.isRemote ? tx.get(KEEP_SHARE, num) : answered(true),
     );
     if (!adjusted.some(({ running }) => running === 1)) return;
     if (kept === undefined) throw new LockTaken(`the share of batch number ${num}`);

@@ -7,7 +7,7 @@ import type { Column, RuleTransaction } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "./transaction.ts";
 
 export class SqliteRules implements RuleTransaction {
-  /** Reading again costs less than remembering. */
+  readonly isRemote = false;
   readonly heads = null;
   readonly #transaction: Transaction;
 

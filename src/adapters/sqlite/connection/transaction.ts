@@ -99,6 +99,7 @@ export class Transaction {
 }
 
 function bind({ order, count }: Prepared, values: readonly Value[]): Bound[] {
+  if (order === null && values.length === count && !values.some(isList)) return values as Bound[];
   const inOrder =
     order === null ? values.slice(0, count) : order.map((position) => values[position] as Value);
   return inOrder.map((value) => (isList(value) ? JSON.stringify(value) : value));
