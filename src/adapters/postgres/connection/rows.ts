@@ -1,5 +1,5 @@
 /** The columns that are read of a batch and of an item, in this store's SQL. */
-import { PAUSE_OF_BATCH as PAUSE, SELECT_BATCH as SELECT } from "../../sql/rules/columns.ts";
+import { PAUSE_OF_BATCH as PAUSE } from "../../sql/rules/columns.ts";
 import { renderStatement } from "../../sql/dialect/statement.ts";
 import { FRESH_LIMIT as FRESH } from "../../sql/rules/steps.ts";
 
@@ -7,9 +7,6 @@ export { ITEM_COLUMNS } from "../../sql/rules/columns.ts";
 
 /** The pause that applies to a batch `b`, the narrowest first, as JSON; NULL when it may run. */
 export const PAUSE_OF_BATCH = renderStatement({ text: PAUSE }, "postgres");
-
-/** Add a WHERE clause. */
-export const SELECT_BATCH = renderStatement({ text: SELECT }, "postgres");
 
 /** How many fresh chunks may be leased. */
 export const FRESH_LIMIT = renderStatement({ text: FRESH }, "postgres");
