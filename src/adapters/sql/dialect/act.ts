@@ -54,7 +54,7 @@ export function answered<T>(value: T): Act<T> {
 }
 
 /** Runs an act whose answers come later. */
-export function runAct<T>(act: Act<T>): Promise<T> {
+export async function runAct<T>(act: Act<T>): Promise<T> {
   const going = act[Symbol.iterator]();
   return goOn(going, going.next());
 }
