@@ -33,7 +33,7 @@ async function readOnly(): Promise<BatchLine | undefined> {
 /** Running items. */
 function countPids(): number {
   try {
-    return work.read("pids.txt").trim().split("\n").length;
+    return work.read("pids.txt").split("\n").length - 1;
   } catch {
     return 0;
   }

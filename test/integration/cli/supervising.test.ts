@@ -23,7 +23,8 @@ const HOLD = `while (!existsSync("go")) await new Promise((resolve) => setTimeou
 
 function readPids(): number[] {
   try {
-    const lines = work.read("pids.txt").trim().split("\n");
+    // The last line may not be written yet.
+    const lines = work.read("pids.txt").split("\n").slice(0, -1);
     return [...new Set(lines.map((line) => Number(line.split(" ")[1])))];
   } catch {
     return [];

@@ -26,7 +26,7 @@ const SLOW = `chunkSize: 5, concurrency: 2, process: async (_item, { attempt }) 
 
 const countRan = (): number => {
   try {
-    return work.read("ran.txt").trim().split("\n").length;
+    return work.read("ran.txt").split("\n").length - 1;
   } catch {
     return 0;
   }
