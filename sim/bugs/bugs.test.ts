@@ -27,8 +27,7 @@ function parse(source: string): void {
     .replaceAll(/^import[\s\S]*?;$/gmu, "")
     .replaceAll(/^export \{[\s\S]*?;$/gmu, "")
     .replaceAll(/^export (default )?/gmu, "");
-  // oxlint-disable-next-line no-new
-  new Script(script);
+  void new Script(script);
 }
 
 function findMisfit(bug: Bug): string | null {
