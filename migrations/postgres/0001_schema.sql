@@ -390,7 +390,8 @@ CREATE TABLE worker (
   name text NOT NULL,
   process text NOT NULL,               -- the host and process in which it lives
   registered_at bigint NOT NULL,
-  until bigint NOT NULL DEFAULT 0      -- it counts as alive until then
+  until bigint NOT NULL DEFAULT 0,     -- it counts as alive until then
+  permit_seq bigint NOT NULL DEFAULT 1 -- rises with each change of its permits
 ) WITH (fillfactor = 50);
 
 -- Which pipelines each worker works on.

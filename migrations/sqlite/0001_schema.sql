@@ -357,7 +357,8 @@ CREATE TABLE worker (
   name TEXT NOT NULL,
   process TEXT NOT NULL,               -- the process on this host in which it lives
   registered_at INTEGER NOT NULL,
-  until INTEGER NOT NULL DEFAULT 0     -- monotonic: it counts as alive until then
+  until INTEGER NOT NULL DEFAULT 0,    -- monotonic: it counts as alive until then
+  permit_seq INTEGER NOT NULL DEFAULT 1  -- rises with each change of its permits
 ) STRICT;
 
 -- Which pipelines each worker works on.

@@ -196,8 +196,8 @@ export const sqliteWorkBugs: readonly Bug[] = [
     name: "sqlite-cap-counts-own-slots-only",
     what: "A cap counts the slots of others only after they have expired.",
     file: PERMITS,
-    before: "WHERE scope = ? AND worker <> ? AND until > ?`",
-    after: "WHERE scope = ? AND worker <> ? AND until < ?`",
+    before: "WHERE scope = $1 AND worker <> $2 AND until > $3`",
+    after: "WHERE scope = $1 AND worker <> $2 AND until < $3`",
   },
   {
     name: "sqlite-share-forgotten-early",
@@ -207,11 +207,10 @@ export const sqliteWorkBugs: readonly Bug[] = [
     after: "0 <= (SELECT c.virtual FROM",
   },
   {
-    name: "caps-doubted-beside-others",
-    what: "A doubt about permits is settled while others ask: on a store in the process it never ends.",
-    file: "src/runtime/limits/slot-permits.ts",
-    before: "    if (pipeline !== null) while (this.#settling !== null) await this.#settling;\n",
-    after: "",
-    world: "sqlite",
+    name: "sqlite-idle-looks-commit",
+    what: "A look that finds nothing commits, which wakes all others: on a store in the process it never ends.",
+    file: SETTLING,
+    before: "    return book.hasMoved();\n",
+    after: "    return true;\n",
   },
 ];

@@ -3,8 +3,14 @@ import { expect } from "vitest";
 import type { Caps } from "../../src/core/limits/caps.ts";
 import { explainBatch } from "../../src/core/batch/why.ts";
 import type { Submission } from "../../src/ports/store/conductor-store.ts";
-import type { LeaseRequest, WorkResult } from "../../src/ports/store/worker-store.ts";
+import type {
+  LeaseRequest,
+  Permit,
+  RenewResult,
+  WorkResult,
+} from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, ME, type Rig, type Rule, STEP, SWEEP_POLICY } from "./rig.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 
 const capped = (caps: Caps, changes: Partial<Submission> = {}): Partial<Submission> => ({
   settings: { strict: false, steps: [STEP], caps },
@@ -18,6 +24,9 @@ const TWO = 2;
 const look = (rig: Rig, worker: number, changes: Partial<LeaseRequest> = {}): Promise<WorkResult> =>
   rig.look({ worker, slots: 4, chunksMax: 1, ...changes });
 
+const slotsOf = ({ permits }: Pick<WorkResult | RenewResult, "permits">): Permit[] =>
+  (permits?.held ?? []).map(({ scope, slots }) => ({ scope, slots }));
+
 async function explain(rig: Rig, id: string): Promise<ReturnType<typeof explainBatch>> {
   await rig.store.beat(ONE, [{ pipeline: "import", version: "1" }], 10 ** 9);
   const waiting = await rig.store.readWaiting(id, 9);
@@ -30,14 +39,14 @@ const cap = (rig: Rig, scope: "batch" | "lane" | "pipeline", name: string, value
 export function describeCaps(rule: Rule): void {
   rule("a batch without a cap needs no permits", async ({ rig }) => {
     await rig.running([1]);
-    expect(await look(rig, ONE)).toMatchObject({ leased: [{}], permits: [] });
+    expect(await look(rig, ONE)).toMatchObject({ leased: [{}], permits: NO_PERMITS });
   });
 
   rule("a worker gets as many slots as it asks for, or as many as are free", async ({ rig }) => {
     const id = await rig.running([1, 1, 1], capped({ batch: 6 }));
     const scope = `batch/${id}`;
-    expect((await look(rig, ONE)).permits).toEqual([{ scope, slots: 4 }]);
-    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 2 }]);
+    expect(slotsOf(await look(rig, ONE))).toEqual([{ scope, slots: 4 }]);
+    expect(slotsOf(await look(rig, TWO))).toEqual([{ scope, slots: 2 }]);
     expect(await rig.store.listCapUse()).toEqual([{ scope, slots: 6 }]);
   });
 
@@ -48,7 +57,11 @@ export function describeCaps(rule: Rule): void {
       const free = await rig.running([1]);
       expect((await look(rig, ONE, { batch: full })).leased).toHaveLength(1);
       expect((await look(rig, TWO)).leased).toMatchObject([{ batch: free }]);
-      expect(await look(rig, TWO)).toMatchObject({ leased: [], nextDueInMs: null, permits: [] });
+      expect(await look(rig, TWO)).toMatchObject({
+        leased: [],
+        nextDueInMs: null,
+        permits: { held: [] },
+      });
       // A worker that already has slots can lease more.
       expect((await look(rig, ONE)).leased).toMatchObject([{ batch: full }]);
     },
@@ -58,7 +71,7 @@ export function describeCaps(rule: Rule): void {
     const one = await rig.running([1], capped({ pipeline: 5 }));
     const two = await rig.running([1], capped({ pipeline: 5, lane: 2 }, { lane: "north" }));
     await look(rig, ONE, { batch: one });
-    expect((await look(rig, TWO, { batch: two })).permits).toEqual([
+    expect(slotsOf(await look(rig, TWO, { batch: two }))).toEqual([
       { scope: "lane/north", slots: 2 },
       { scope: "pipeline/import", slots: 1 },
     ]);
@@ -72,8 +85,8 @@ export function describeCaps(rule: Rule): void {
       expect((await look(rig, TWO)).leased).toEqual([]);
       await rig.settle(leased[0]!);
       const waits = { batch: "none" };
-      expect((await look(rig, ONE, waits)).permits).toEqual([]);
-      expect((await look(rig, TWO)).permits).toEqual([{ scope: `batch/${id}`, slots: 4 }]);
+      expect(slotsOf(await look(rig, ONE, waits))).toEqual([]);
+      expect(slotsOf(await look(rig, TWO))).toEqual([{ scope: `batch/${id}`, slots: 4 }]);
     },
   );
 
@@ -82,9 +95,9 @@ export function describeCaps(rule: Rule): void {
     const scope = `batch/${id}`;
     await look(rig, ONE);
     const kept = await look(rig, ONE, { batch: "none", keeps: [{ scope, slots: 1 }] });
-    expect(kept.permits).toEqual([{ scope, slots: 1 }]);
-    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 3 }]);
-    expect((await look(rig, ONE, { batch: "none" })).permits).toEqual([{ scope, slots: 1 }]);
+    expect(slotsOf(kept)).toEqual([{ scope, slots: 1 }]);
+    expect(slotsOf(await look(rig, TWO))).toEqual([{ scope, slots: 3 }]);
+    expect(slotsOf(await look(rig, ONE, { batch: "none" }))).toEqual([{ scope, slots: 1 }]);
   });
 
   rule("a worker without a lease keeps its slots until it reports fewer", async ({ rig }) => {
@@ -92,10 +105,10 @@ export function describeCaps(rule: Rule): void {
     const keeps = [{ scope: `batch/${id}`, slots: 4 }];
     const { leased } = await look(rig, ONE);
     await rig.settle(leased[0]!);
-    expect((await look(rig, ONE, { batch: "none", keeps })).permits).toEqual(keeps);
+    expect(slotsOf(await look(rig, ONE, { batch: "none", keeps }))).toEqual(keeps);
     expect((await look(rig, TWO)).leased).toEqual([]);
     const none = [{ scope: `batch/${id}`, slots: 0 }];
-    expect((await look(rig, ONE, { batch: "none", keeps: none })).permits).toEqual([]);
+    expect(slotsOf(await look(rig, ONE, { batch: "none", keeps: none }))).toEqual([]);
     expect((await look(rig, TWO)).leased).toHaveLength(1);
   });
 
@@ -104,28 +117,93 @@ export function describeCaps(rule: Rule): void {
     const scope = `batch/${id}`;
     const { leased } = await look(rig, ONE);
     rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.store.renew(ONE, leased, LEASE_MS)).toEqual({
+    expect(await rig.store.renew(ONE, leased, LEASE_MS)).toMatchObject({
       lost: [],
-      permits: [{ scope, slots: 4 }],
+      permits: { held: [{ scope, slots: 4, forMs: LEASE_MS }] },
     });
     rig.clock.advance(LEASE_MS - 1);
     await rig.sweep();
     expect((await look(rig, TWO)).leased).toEqual([]);
     rig.clock.advance(1);
-    expect((await look(rig, TWO)).permits).toEqual([{ scope, slots: 4 }]);
+    expect(slotsOf(await look(rig, TWO))).toEqual([{ scope, slots: 4 }]);
     await rig.sweep();
     expect(await rig.store.listCapUse()).toEqual([{ scope, slots: 4 }]);
-    expect((await rig.store.renew(ONE, leased, LEASE_MS)).permits).toEqual([]);
+    expect(slotsOf(await rig.store.renew(ONE, leased, LEASE_MS))).toEqual([]);
   });
+
+  rule(
+    "each change of a worker's permits raises their number, and nothing else does",
+    async ({ rig }) => {
+      const id = await rig.running([1, 1, 1], capped({ batch: 4 }));
+      const scope = `batch/${id}`;
+      const idle = (changes: Partial<LeaseRequest> = {}): Promise<WorkResult> =>
+        look(rig, ONE, { batch: "none", keeps: [{ scope, slots: 4 }], ...changes });
+      expect((await idle()).permits?.seq).toBe(1);
+      const { leased, permits } = await look(rig, ONE);
+      expect(permits?.seq).toBe(2);
+      expect((await idle()).permits?.seq).toBe(2);
+      rig.clock.advance(5);
+      expect((await rig.store.renew(ONE, leased, LEASE_MS)).permits.seq).toBe(3);
+      expect((await rig.store.renew(ONE, [], LEASE_MS)).permits.seq).toBe(3);
+      expect((await idle({ keeps: [{ scope, slots: 2 }] })).permits?.seq).toBe(4);
+      await rig.settle(leased[0]!);
+      expect((await idle({ keeps: [] })).permits).toEqual({ seq: 5, held: [] });
+      expect((await idle({ keeps: [] })).permits?.seq).toBe(5);
+      const unregistered = 99;
+      expect((await look(rig, unregistered)).permits?.seq).toBe(0);
+    },
+  );
+
+  rule(
+    "an answer has all permits of the worker, also those of other pipelines",
+    async ({ rig }) => {
+      const one = await rig.running([1], capped({ batch: 2 }));
+      const two = await rig.running([1], capped({ batch: 3 }, { pipeline: "export" }));
+      await look(rig, ONE);
+      rig.clock.advance(10);
+      const other = { scope: `batch/${two}`, slots: 3, pipeline: "export", forMs: LEASE_MS };
+      const { permits } = await look(rig, ONE, { pipeline: "export" });
+      const left = { scope: `batch/${one}`, slots: 2, pipeline: "import", forMs: LEASE_MS - 10 };
+      expect(permits?.held).toEqual([left, other]);
+      rig.clock.advance(LEASE_MS - 10);
+      const later = await look(rig, ONE, { batch: "none" });
+      expect(later.permits?.held).toContainEqual({ ...left, slots: 0, forMs: 0 });
+    },
+  );
+
+  rule(
+    "of concurrent answers the one with the highest number is what the store holds",
+    async ({ rig }) => {
+      const limits = { batch: 4, pipeline: 9 };
+      const ids = [
+        await rig.running([1, 1, 1, 1], capped(limits)),
+        await rig.running([1, 1, 1, 1], capped(limits)),
+      ] as const;
+      const { leased } = await look(rig, ONE, { batch: ids[0] });
+      for (let round = 0; round < 6; round++) {
+        const keeps = [{ scope: "pipeline/import", slots: round % 3 }];
+        const own = await Promise.all([
+          look(rig, ONE, { batch: ids[round % 2]!, keeps }),
+          rig.store.renew(ONE, leased, LEASE_MS + round),
+          look(rig, ONE, { batch: ids[(round + 1) % 2]! }),
+        ]);
+        const newest = own.reduce((a, b) => (b.permits!.seq > a.permits!.seq ? b : a));
+        const now = await look(rig, ONE, { batch: "none", keeps: slotsOf(newest) });
+        expect(now.permits?.seq).toBe(newest.permits?.seq);
+        expect(slotsOf(now)).toEqual(slotsOf(newest));
+      }
+    },
+  );
 
   rule("an operator's cap replaces the declared one, even if it is higher", async ({ rig }) => {
     const id = await rig.running([1, 1], capped({ batch: 1 }));
     await cap(rig, "batch", id, 3);
-    expect((await look(rig, ONE)).permits).toEqual([{ scope: `batch/${id}`, slots: 3 }]);
+    expect(slotsOf(await look(rig, ONE))).toEqual([{ scope: `batch/${id}`, slots: 3 }]);
     await cap(rig, "batch", id, null);
     const { leased } = await look(rig, ONE);
-    const { permits } = await rig.store.renew(ONE, leased, LEASE_MS);
-    expect(permits).toEqual([{ scope: `batch/${id}`, slots: 1 }]);
+    expect(slotsOf(await rig.store.renew(ONE, leased, LEASE_MS))).toEqual([
+      { scope: `batch/${id}`, slots: 1 },
+    ]);
   });
 
   rule("a lowered cap holds after each worker has renewed", async ({ rig }) => {
@@ -134,10 +212,10 @@ export function describeCaps(rule: Rule): void {
     const one = await look(rig, ONE);
     const two = await look(rig, TWO);
     await cap(rig, "batch", id, 5);
-    expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
+    expect(slotsOf(await rig.store.renew(ONE, one.leased, LEASE_MS))).toEqual([
       { scope, slots: 1 },
     ]);
-    expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+    expect(slotsOf(await rig.store.renew(TWO, two.leased, LEASE_MS))).toEqual([
       { scope, slots: 4 },
     ]);
   });
@@ -150,19 +228,19 @@ export function describeCaps(rule: Rule): void {
       const two = await look(rig, TWO);
       await cap(rig, "pipeline", "import", 3);
       const scope = "pipeline/import";
-      expect((await rig.store.renew(ONE, one.leased, LEASE_MS)).permits).toEqual([
+      expect(slotsOf(await rig.store.renew(ONE, one.leased, LEASE_MS))).toEqual([
         { scope, slots: 3 },
       ]);
-      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+      expect(slotsOf(await rig.store.renew(TWO, two.leased, LEASE_MS))).toEqual([
         { scope, slots: 0 },
       ]);
       // The first worker reports fewer slots, so the second one gets more.
       await look(rig, ONE, { keeps: [{ scope, slots: 1 }] });
-      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([
+      expect(slotsOf(await rig.store.renew(TWO, two.leased, LEASE_MS))).toEqual([
         { scope, slots: 2 },
       ]);
       await cap(rig, "pipeline", "import", null);
-      expect((await rig.store.renew(TWO, two.leased, LEASE_MS)).permits).toEqual([]);
+      expect(slotsOf(await rig.store.renew(TWO, two.leased, LEASE_MS))).toEqual([]);
     },
   );
 

@@ -2,6 +2,7 @@
 import { expect } from "vitest";
 import type { LeasedChunk } from "../../src/ports/store/worker-store.ts";
 import { FIRST_DRIVE, LEASE_MS, manifests, type Rule, say, wordsOf } from "./rig.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 
 const places = (leased: readonly LeasedChunk[]): string[] =>
   leased.map(({ batch, chunk }) => `${batch}/${chunk}`);
@@ -29,7 +30,7 @@ export function describeLeasing(rule: Rule): void {
       ],
       nextDueInMs: null,
       ended: [],
-      permits: [],
+      permits: NO_PERMITS,
     });
   });
 

@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import type { InlineResult, PlanPart } from "../../src/ports/store/conductor-store.ts";
 import type { LeaseRequest } from "../../src/ports/store/worker-store.ts";
 import { LEASE_MS, manifests, type Rig, type Rule } from "./rig.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 
 async function planInline(
   rig: Rig,
@@ -30,7 +31,7 @@ export function describePlanningInline(rule: Rule): void {
       const id = await rig.slicing();
       expect(await planInline(rig, id)).toEqual({
         kind: "leased",
-        permits: [],
+        permits: NO_PERMITS,
         chunk: {
           batch: id,
           step: 0,

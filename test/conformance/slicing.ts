@@ -5,6 +5,7 @@
 import { expect } from "vitest";
 import type { PlannedChunk } from "../../src/ports/store/conductor-store.ts";
 import { manifests, type Rule } from "./rig.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 
 /** Chunks with the locations of their items instead of the items. */
 function located(...sizes: readonly number[]): PlannedChunk[] {
@@ -89,7 +90,7 @@ export function describeSlicing(rule: Rule): void {
       leased: [],
       nextDueInMs: null,
       ended: [],
-      permits: [],
+      permits: NO_PERMITS,
     });
   });
 

@@ -23,6 +23,7 @@ import {
   type Step,
   stepOf,
 } from "./oracle-batch.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 import { ConductedOracle } from "./oracle-conducting.ts";
 
 export class Oracle extends ConductedOracle {
@@ -34,7 +35,7 @@ export class Oracle extends ConductedOracle {
     const finished = this.finishSlicing(part.batch, planned.chunks, part.fence);
     if (finished.kind === "moved_on") return this.movedOn(this.find(part.batch));
     const [chunk] = this.#lease({ ...request, batch: part.batch }, []);
-    return chunk === undefined ? planned : { kind: "leased", chunk, permits: [] };
+    return chunk === undefined ? planned : { kind: "leased", chunk, permits: NO_PERMITS };
   }
 
   /**
@@ -73,7 +74,7 @@ export class Oracle extends ConductedOracle {
       leased,
       nextDueInMs: waits.length === 0 ? null : Math.min(...waits),
       ended,
-      permits: [],
+      permits: request === null ? null : NO_PERMITS,
     };
   }
 

@@ -22,6 +22,7 @@ import type {
   WorkResult,
   RenewResult,
 } from "../../src/ports/store/worker-store.ts";
+import { NO_PERMITS } from "../support/permits.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { type Batch, hasEnded, lettersOf } from "./oracle-batch.ts";
 import { OperatedOracle } from "./oracle-operator.ts";
@@ -50,6 +51,9 @@ const SERVED = ["p", "q"].flatMap((pipeline) =>
   ["1", "2"].map((version) => ({ pipeline, version })),
 );
 
+/** As many as the commands use. */
+const REGISTERED = 4;
+
 export async function openPair(clock: ManualClock, { open }: Rival): Promise<Pair> {
   const pair = {
     memory: createMemoryStore({ clock, sha256: (text) => hash("sha256", text) }),
@@ -57,6 +61,7 @@ export async function openPair(clock: ManualClock, { open }: Rival): Promise<Pai
   };
   for (const store of [pair.memory, pair.rival]) {
     await store.beat(await store.registerWorker({ name: "all" }), SERVED, LONG_MS);
+    for (let more = 1; more < REGISTERED; more++) await store.registerWorker({ name: "one" });
   }
   return pair;
 }
@@ -164,7 +169,7 @@ export class Scene {
     leases: readonly LeaseRef[],
     leaseMs: number,
   ): Promise<void> {
-    const expected = { lost: this.oracle.renew(leases, leaseMs), permits: [] };
+    const expected = { lost: this.oracle.renew(leases, leaseMs), permits: NO_PERMITS };
     const renewal = (store: Store): Promise<RenewResult> => store.renew(worker, leases, leaseMs);
     const { lost } = await this.act(pair, renewal, expected);
     this.witness.seeRenewal(leases, lost, this.clock.monotonicMs() + leaseMs);

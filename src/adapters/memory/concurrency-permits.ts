@@ -9,7 +9,7 @@ import {
   renewSlots,
 } from "../../core/limits/caps.ts";
 import type { CapFacts } from "../../core/batch/why.ts";
-import type { LeaseRequest, Permit } from "../../ports/store/worker-store.ts";
+import type { LeaseRequest, Permit, Permits } from "../../ports/store/worker-store.ts";
 import { type Batch, namePermit, nameLimit, type PermitRow, type State } from "./state.ts";
 
 export class ConcurrencyPermits {
@@ -127,10 +127,28 @@ export class ConcurrencyPermits {
     }
   }
 
-  list(worker: number, pipeline: string | null, now: number): Permit[] {
-    return this.#listOf(worker)
-      .filter((row) => pipeline === null || row.pipeline === pipeline)
-      .map((row) => ({ scope: row.scope, slots: readSlots(row, now) }));
+  list(worker: number, now: number): Permits {
+    const { permitChanges, lastWorker } = this.#state;
+    return {
+      seq: worker > lastWorker ? 0 : 1 + (permitChanges.get(worker) ?? 0),
+      held: this.#listOf(worker).map((row) => ({
+        scope: row.scope,
+        slots: readSlots(row, now),
+        pipeline: row.pipeline,
+        forMs: Math.max(0, row.until - Math.floor(now)),
+      })),
+    };
+  }
+
+  /** Runs a request of a worker, and counts it if it changes the worker's permits. */
+  change<T>(worker: number, act: () => T): T {
+    const before = JSON.stringify(this.#listOf(worker));
+    const result = act();
+    const { permitChanges } = this.#state;
+    if (JSON.stringify(this.#listOf(worker)) !== before) {
+      permitChanges.set(worker, (permitChanges.get(worker) ?? 0) + 1);
+    }
+    return result;
   }
 
   /** `batches`: those of which the worker has leases. */

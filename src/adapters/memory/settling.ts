@@ -109,17 +109,19 @@ export class Settling {
     request: LeaseRequest | null,
     now: number,
   ): Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> {
-    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
+    if (request === null) return { leased: [], nextDueInMs: null, permits: null };
     const { leasing, permits } = this.#parts;
-    const lowered = permits.keep(request, now);
-    const leased = leasing.lease(request, now);
-    if (leased.length > 0) permits.prolong(request, now);
-    const freed = permits.free(request);
-    this.hasFreed = lowered || freed;
+    const leased = permits.change(request.worker, () => {
+      const lowered = permits.keep(request, now);
+      const found = leasing.lease(request, now);
+      if (found.length > 0) permits.prolong(request, now);
+      this.hasFreed = permits.free(request) || lowered;
+      return found;
+    });
     return {
       leased,
       nextDueInMs: leased.length > 0 ? null : leasing.computeNextDue(request, now),
-      permits: permits.list(request.worker, request.pipeline, now),
+      permits: permits.list(request.worker, now),
     };
   }
 
@@ -202,8 +204,8 @@ export class Settling {
       return held === null;
     });
     const { permits } = this.#parts;
-    permits.renew(worker, [...batches], until, now);
-    return { lost, permits: permits.list(worker, null, now) };
+    permits.change(worker, () => permits.renew(worker, [...batches], until, now));
+    return { lost, permits: permits.list(worker, now) };
   }
 
   /** The chunk, if this lease still holds it: the fence decides, not the clock. */

@@ -171,6 +171,8 @@ export interface State {
   readonly shareClocks: Map<string, ShareClock>;
   /** By scope and worker. */
   readonly permits: Map<string, PermitRow>;
+  /** How often each worker's permits have changed. */
+  readonly permitChanges: Map<number, number>;
   readonly limits: Map<string, LimitSetting>;
   readonly limitChanges: LimitChange[];
   readonly workers: Map<number, { readonly until: number; readonly serves: readonly Served[] }>;
@@ -197,6 +199,7 @@ export function createState(): State {
     shares: new Map(),
     shareClocks: new Map(),
     permits: new Map(),
+    permitChanges: new Map(),
     limits: new Map(),
     limitChanges: [],
     workers: new Map(),

@@ -225,9 +225,10 @@ async function planInline(
   const finished = await runAct(planning.finishSlicing(tx.rules, ready, planned.chunks, fence));
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const { result } = await settling.work(tx, [], { ...lease, batch });
-  const [chunk] = result.leased;
+  const { leased, permits } = result;
+  const [chunk] = leased;
   // Another batch holds its lane, it is paused, or a cap is reached.
-  return chunk === undefined ? planned : { kind: "leased", chunk, permits: result.permits };
+  return chunk === undefined || permits === null ? planned : { kind: "leased", chunk, permits };
 }
 
 /** Locks the batch for a change. */
@@ -286,10 +287,8 @@ function composeWorking(parts: Parts): WorkerStore {
 }
 
 /** Queries that each store answers in its own way. */
-function composeLooking(
-  parts: Parts,
-): Pick<QueryStore, "listLanes" | "readWaiting" | "listCapUse" | "readLoad"> {
-  const { connection, planning, waitReasons, permits, loads } = parts;
+function composeLooking(parts: Parts): Pick<QueryStore, "listLanes" | "readWaiting" | "readLoad"> {
+  const { connection, planning, waitReasons, loads } = parts;
   return {
     listLanes: () => connection.read((tx) => waitReasons.listLanes(tx)),
     readWaiting: (id, chunksMax) =>
@@ -297,7 +296,6 @@ function composeLooking(
         const row = await runAct(planning.look(tx.rules, id));
         return row === undefined ? null : waitReasons.explain(tx, row, chunksMax);
       }),
-    listCapUse: () => connection.read((tx) => permits.listUse(tx)),
     readLoad: (endedSince) => connection.read((tx) => loads.read(tx, endedSince)),
   };
 }

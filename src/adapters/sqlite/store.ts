@@ -127,7 +127,7 @@ function composeParts({ connection, clock, host, rules }: Surroundings) {
   const topics = new Topics(connection, clock);
   const chunks = new Chunks(connection, clock, topics);
   const shares = new FairShares(connection);
-  const permits = new ConcurrencyPermits(connection);
+  const permits = new ConcurrencyPermits(connection.transaction);
   const parts = { ...rules, connection, clock, workers, ledger, topics, chunks, shares, permits };
   return {
     ...parts,
@@ -255,10 +255,8 @@ function composeWorking(parts: Parts): WorkerStore {
 }
 
 /** Queries that each store answers in its own way. */
-function composeLooking(
-  parts: Parts,
-): Pick<QueryStore, "listLanes" | "readWaiting" | "listCapUse" | "readLoad"> {
-  const { connection, planning, waitReasons, permits, clock, loads } = parts;
+function composeLooking(parts: Parts): Pick<QueryStore, "listLanes" | "readWaiting" | "readLoad"> {
+  const { connection, planning, waitReasons, loads } = parts;
   return {
     listLanes: () => connection.read(() => waitReasons.listLanes()),
     readWaiting: (id, chunksMax) =>
@@ -266,7 +264,6 @@ function composeLooking(
         const row = runNow(planning.look(rules, id));
         return row === undefined ? null : waitReasons.explain(row, chunksMax);
       }),
-    listCapUse: () => connection.read(() => permits.listUse(Math.floor(clock.monotonicMs()))),
     readLoad: (endedSince) => connection.read(() => loads.read(endedSince)),
   };
 }

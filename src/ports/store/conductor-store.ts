@@ -10,7 +10,7 @@ import type { Counts } from "../../core/batch/counts.ts";
 import type { RetentionAges } from "../../core/batch/retention.ts";
 import type { StepSettings } from "../../core/batch/step.ts";
 import type { PauseFacts } from "../../core/batch/why.ts";
-import type { LeasedChunk, LeaseRequest, Permit } from "./worker-store.ts";
+import type { LeasedChunk, LeaseRequest, Permits } from "./worker-store.ts";
 
 export interface BatchSettings {
   /** Every item of the first step is checked before anything runs. */
@@ -169,7 +169,7 @@ export type InlineResult =
   | {
       readonly kind: "leased";
       readonly chunk: LeasedChunk;
-      readonly permits: readonly Permit[];
+      readonly permits: Permits;
     };
 
 /** The batch after the act, or as it is when the act came too late. */

@@ -1,11 +1,11 @@
 /** Plan, finish and lease, combined for stores whose acts are synchronous inside a transaction. */
 import type { ActResult, InlineResult, PlanResult } from "./conductor-store.ts";
-import type { LeasedChunk, LeaseRequest, Permit, WorkResult } from "./worker-store.ts";
+import type { LeasedChunk, LeaseRequest, Permits, WorkResult } from "./worker-store.ts";
 
 /** A worker that is ready to run the one chunk of a small batch. */
 export interface InlineWork {
   readonly lease: LeaseRequest;
-  readonly accept: (chunk: LeasedChunk, permits: readonly Permit[]) => void;
+  readonly accept: (chunk: LeasedChunk, permits: Permits) => void;
 }
 
 export interface InlineActs {
@@ -23,5 +23,5 @@ export function planInline({ plan, finish, lease }: InlineActs): InlineResult {
   const { leased, permits } = lease();
   const [chunk] = leased;
   // Another batch holds its lane, it is paused, or a cap is reached.
-  return chunk === undefined ? planned : { kind: "leased", chunk, permits };
+  return chunk === undefined || permits === null ? planned : { kind: "leased", chunk, permits };
 }

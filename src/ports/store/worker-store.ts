@@ -58,6 +58,27 @@ export interface Permit {
   readonly slots: number;
 }
 
+export interface HeldPermit extends Permit {
+  /** The pipeline for whose work it was last granted. */
+  readonly pipeline: string;
+  /** How long it lasts from now on; 0 when it has expired. */
+  readonly forMs: number;
+}
+
+/** All permits of a worker, as one transaction left them. */
+export interface Permits {
+  /**
+   * Rises with each transaction that changes them: of two answers, the lower one is older. 0 for a
+   * worker that the store does not know.
+   */
+  readonly seq: number;
+  /**
+   * With 0 slots none of the worker's handlers may start in the scope; a scope that is absent has no
+   * cap.
+   */
+  readonly held: readonly HeldPermit[];
+}
+
 /** What the store remembers about an item that has failed or is a suspect. */
 export interface ItemHistory {
   /** Position in the chunk. */
@@ -117,11 +138,10 @@ export interface WorkResult {
   /** The batches that this commit ended. */
   readonly ended: readonly string[];
   /**
-   * All permits of the worker in scopes of the request's pipeline. With 0 slots none of its
-   * handlers may start there; a scope that is absent has no cap. If chunks were leased, the permits
-   * last as long as those leases, otherwise as long as before. Empty without a request.
+   * If chunks were leased, the permits in scopes of the request's pipeline last as long as those
+   * leases, otherwise as long as before. Null without a request.
    */
-  readonly permits: readonly Permit[];
+  readonly permits: Permits | null;
   /**
    * Items whose statements failed, so that their reported outcomes were refused; absent for none. A
    * worker that keeps the lease must not report the same outcomes again: the items would succeed
@@ -137,8 +157,7 @@ export interface RefusedItem extends ItemRefusal {
 
 export interface RenewResult {
   readonly lost: readonly LeaseRef[];
-  /** All permits of the worker, as they are now. */
-  readonly permits: readonly Permit[];
+  readonly permits: Permits;
 }
 
 export interface SweepResult {

@@ -10,7 +10,7 @@ const KEPT: WorkResult = {
   leased: [],
   nextDueInMs: null,
   ended: [],
-  permits: [],
+  permits: null,
 };
 
 function makeRun(): ChunkRun {

@@ -40,7 +40,7 @@ class Rig {
           if (this.failure !== null) throw this.failure;
           expect([worker, leaseMs]).toEqual([TERMS.worker, TERMS.leaseMs]);
           this.renewed.push({ chunks: leases.map(({ chunk }) => chunk), at: this.passedMs });
-          return { lost: this.lost(leases), permits: [] };
+          return { lost: this.lost(leases), permits: { seq: 1, held: [] } };
         },
         readStops: async () => this.stops,
         beat: async (worker, serves, forMs) => {

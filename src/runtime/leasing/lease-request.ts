@@ -67,12 +67,13 @@ export function offerInline(
   slots: number,
   take: (chunk: LeasedChunk, leaseUntil: number) => void,
 ): InlineWork {
-  const { settings, clock, permits, pipeline } = parts;
+  const { settings, clock, permits } = parts;
+  const question = permits.ask(null);
   const leaseUntil = clock.monotonicMs() + settings.leaseMs;
   return {
     lease: describeLease(parts, { itemsMax: 1, chunksMax: 1, slots }),
     accept: (chunk, permitted) => {
-      permits.add(permitted, pipeline.name, leaseUntil);
+      permits.grant(question, permitted);
       take(chunk, leaseUntil);
     },
   };

@@ -294,8 +294,7 @@ export class StepWorker {
     // A worker without chunks asks once more, which releases its permits.
     if (this.#held.length === 0 && this.#parts.permits.areNeeded) this.#nothingDueUntil = 0;
     if (question === null) return;
-    const leasedUntil = result.leased.length === 0 ? null : asked + settings.leaseMs;
-    this.#parts.permits.grant(question, result.permits, leasedUntil);
+    if (result.permits !== null) this.#parts.permits.grant(question, result.permits);
     if (result.leased.length > 0) return this.#take(result.leased, asked + settings.leaseMs);
     if (this.#wakeUps !== wakeUps) return;
     this.#nothingDueUntil = now + Math.min(result.nextDueInMs ?? settings.pollMs, settings.pollMs);

@@ -44,7 +44,7 @@ const CHECKS_MAX = 4;
 export class Worker {
   readonly #parts: WorkerParts;
   readonly #exclusiveRun = new ExclusiveRun();
-  readonly #permits = new SlotPermits(() => this.#renew());
+  readonly #permits: SlotPermits;
   readonly #beatBackoff: LoopBackoff;
   readonly #renewalBackoff: LoopBackoff;
   readonly #stepWorkers = new Map<string, StepWorker>();
@@ -61,6 +61,7 @@ export class Worker {
     health?.start({ worker: parts.id, leaseMs: settings.leaseMs, renewMs: settings.renewMs });
     this.#parts =
       health === undefined ? parts : { ...parts, store: health.watchStore(parts.store) };
+    this.#permits = new SlotPermits(parts.clock);
     this.#beatBackoff = new LoopBackoff({ event: "worker.beat_failed" }, parts);
     this.#renewalBackoff = new LoopBackoff({ event: "lease.renewal_failed" }, parts);
     this.#stops = new StopPoller(parts, {
@@ -197,7 +198,7 @@ export class Worker {
     const asked = clock.monotonicMs();
     if (leases.length === 0) return health?.noteRenewal(asked);
     try {
-      const lost = await this.#renewWithPermits(leases, asked + settings.leaseMs);
+      const lost = await this.#renewWithPermits(leases);
       health?.noteRenewal(asked);
       for (const stepWorker of stepWorkers) stepWorker.noteLost(lost);
       const stuck = this.#permits.findDeadlocked();
@@ -221,11 +222,11 @@ export class Worker {
     }
   }
 
-  #renewWithPermits(leases: readonly LeaseRef[], until: number): Promise<readonly LeaseRef[]> {
+  #renewWithPermits(leases: readonly LeaseRef[]): Promise<readonly LeaseRef[]> {
     const { store, settings, id } = this.#parts;
     return this.#permits.duringRequest(null, async (question) => {
       const { lost, permits } = await store.renew(id, leases, settings.leaseMs);
-      this.#permits.grant(question, permits, until);
+      this.#permits.grant(question, permits);
       return lost;
     });
   }

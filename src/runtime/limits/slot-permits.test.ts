@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import type { Permit } from "../../ports/store/worker-store.ts";
+import type { Permit, Permits } from "../../ports/store/worker-store.ts";
+import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { ChunkRun } from "../chunk/chunk-run.ts";
 import { nameScopes, SlotPermits } from "./slot-permits.ts";
 
@@ -18,14 +19,16 @@ describe("permits for concurrent handlers", () => {
   let one = makeRun("b1", "l1");
   let two = makeRun("b2", "l2");
   let runs = [one, two];
-  let permits = new SlotPermits(async () => {});
+  let clock = new ManualClock({ monotonicMs: 0 });
+  let permits = new SlotPermits(clock);
+  let seq = 0;
   const onRoom = vi.fn();
-  const onDoubt = vi.fn<() => Promise<void>>();
 
   beforeEach(() => {
-    permits = new SlotPermits(onDoubt);
+    clock = new ManualClock({ monotonicMs: 0 });
+    permits = new SlotPermits(clock);
+    seq = 0;
     onRoom.mockReset();
-    onDoubt.mockReset().mockResolvedValue();
     one = makeRun("b1", "l1");
     two = makeRun("b2", "l2");
     runs = [one, two];
@@ -38,15 +41,15 @@ describe("permits for concurrent handlers", () => {
     });
   });
 
-  const grant = (given: readonly Permit[], until: number | null): void => {
-    const question = permits.ask("import");
-    permits.grant(question, given, until);
-    permits.close(question);
-  };
+  const answer = (nth: number, given: readonly Permit[], forMs = 100): Permits => ({
+    seq: nth,
+    held: given.map((one) => ({ ...one, pipeline: "import", forMs })),
+  });
 
-  const renew = (given: readonly Permit[], until: number): void => {
-    const question = permits.askAll();
-    permits.grant(question, given, until);
+  /** A request that is answered before another one is sent. */
+  const grant = (given: readonly Permit[], forMs?: number): void => {
+    const question = permits.ask("import");
+    permits.grant(question, answer(++seq, given, forMs));
     permits.close(question);
   };
 
@@ -58,11 +61,11 @@ describe("permits for concurrent handlers", () => {
   test("are needed where there is a cap, and nowhere else", () => {
     expect(permits.areNeeded).toBe(false);
     expect(permits.mayStart(one, 0)).toBe(true);
-    grant([{ scope: "lane/l1", slots: 0 }], 100);
+    grant([{ scope: "lane/l1", slots: 0 }]);
     expect(permits.areNeeded).toBe(true);
     expect(permits.mayStart(one, 0)).toBe(false);
     expect(permits.mayStart(two, 0)).toBe(true);
-    grant([], 100);
+    grant([]);
     expect(permits.mayStart(one, 0)).toBe(true);
   });
 
@@ -71,28 +74,25 @@ describe("permits for concurrent handlers", () => {
       { scope: "batch/b1", slots: 0 },
       { scope: "lane/l1", slots: 3 },
     ];
-    renew(half, 100);
+    grant(half);
     expect([...permits.findDeadlocked()]).toEqual([]);
     expect([...permits.findDeadlocked()]).toEqual([one]);
-    renew([{ scope: "batch/b1", slots: 1 }, half[1]!], 100);
+    grant([{ scope: "batch/b1", slots: 1 }, half[1]!]);
     expect([...permits.findDeadlocked()]).toEqual([]);
-    renew(half, 100);
+    grant(half);
     expect([...permits.findDeadlocked()]).toEqual([]);
     one.lose();
     expect([...permits.findDeadlocked()]).toEqual([]);
   });
 
   test("a run that waits below full caps, or has running items, is not stuck", () => {
-    renew([{ scope: "batch/b1", slots: 0 }], 100);
+    grant([{ scope: "batch/b1", slots: 0 }]);
     permits.findDeadlocked();
     expect([...permits.findDeadlocked()]).toEqual([]);
-    renew(
-      [
-        { scope: "batch/b2", slots: 1 },
-        { scope: "lane/l2", slots: 3 },
-      ],
-      100,
-    );
+    grant([
+      { scope: "batch/b2", slots: 1 },
+      { scope: "lane/l2", slots: 3 },
+    ]);
     permits.start(two);
     two.inFlight++;
     permits.findDeadlocked();
@@ -100,13 +100,10 @@ describe("permits for concurrent handlers", () => {
   });
 
   test("of the narrowest and the widest scope both count", () => {
-    grant(
-      [
-        { scope: "batch/b1", slots: 3 },
-        { scope: "pipeline/import", slots: 4 },
-      ],
-      100,
-    );
+    grant([
+      { scope: "batch/b1", slots: 3 },
+      { scope: "pipeline/import", slots: 4 },
+    ]);
     permits.start(two);
     permits.start(two);
     expect(permits.countRoom(one, 0)).toBe(2);
@@ -119,18 +116,19 @@ describe("permits for concurrent handlers", () => {
     expect(onRoom).toHaveBeenCalledTimes(2);
   });
 
-  test("expire with the leases with which they were granted", () => {
+  test("expire when the store says, counted from the request", () => {
     grant([{ scope: "batch/b1", slots: 3 }], 100);
     expect(permits.mayStart(one, 99)).toBe(true);
     expect(permits.mayStart(one, 100)).toBe(false);
-    grant([{ scope: "batch/b1", slots: 3 }], null);
-    expect(permits.mayStart(one, 100)).toBe(false);
-    renew([{ scope: "batch/b1", slots: 1 }], 200);
-    expect(permits.countRoom(one, 100)).toBe(1);
+    const question = permits.ask("import");
+    clock.advance(50);
+    permits.grant(question, answer(++seq, [{ scope: "batch/b1", slots: 3 }], 200));
+    expect(permits.mayStart(one, 199)).toBe(true);
+    expect(permits.mayStart(one, 200)).toBe(false);
   });
 
   test("for more than could ever run are not counted, until they expire or are released", () => {
-    grant(BOTH, 100);
+    grant(BOTH);
     for (let n = 0; n < 16; n++) permits.start(one);
     expect(permits.countRoom(one, 0)).toBe(Number.POSITIVE_INFINITY);
     expect(permits.countRoom(one, 100)).toBe(0);
@@ -155,22 +153,22 @@ describe("permits for concurrent handlers", () => {
       listRuns: () => [],
       onRoom,
     });
-    grant([{ scope: "batch/b1", slots: 16 }], 100);
+    grant([{ scope: "batch/b1", slots: 16 }]);
     expect(permits.countRoom(one, 0)).toBe(Number.POSITIVE_INFINITY);
-    grant([{ scope: "lane/l1", slots: 16 }], 100);
+    grant([{ scope: "lane/l1", slots: 16 }]);
     expect(permits.countRoom(one, 0)).toBe(16);
   });
 
   test("count items that were already running when a cap was set", () => {
     one.inFlight = 2;
-    renew([{ scope: "lane/l1", slots: 3 }], 100);
+    grant([{ scope: "lane/l1", slots: 3 }]);
     expect(permits.countRoom(one, 0)).toBe(1);
     permits.end(one);
     expect(permits.countRoom(one, 0)).toBe(2);
   });
 
   test("that are not needed are released with the request, and no others", () => {
-    grant(BOTH, 100);
+    grant(BOTH);
     one.inFlight = 1;
     const question = permits.ask("import");
     expect(question.keeps).toEqual([{ scope: "batch/b1", slots: 10 }]);
@@ -190,7 +188,7 @@ describe("permits for concurrent handlers", () => {
       listRuns: () => [other],
       onRoom,
     });
-    grant(BOTH, 100);
+    grant(BOTH);
     expect(permits.ask("import").keeps).toEqual([{ scope: "batch/b1", slots: 13 }]);
   });
 
@@ -205,7 +203,7 @@ describe("permits for concurrent handlers", () => {
       listRuns: () => [other],
       onRoom,
     });
-    grant(BOTH, 100);
+    grant(BOTH);
     expect(permits.ask("import").keeps.map(({ slots }) => slots)).toEqual([7, 7]);
     other.lose();
     expect(permits.ask("import").keeps).toEqual([]);
@@ -214,94 +212,75 @@ describe("permits for concurrent handlers", () => {
   test("are needed for chunks that are being read, whose lane is unknown", () => {
     const lease = { ...LEASE, ...REST, batch: "b3", outcomes: new Uint8Array(3) };
     runs = [new ChunkRun(lease, { leaseUntil: 1_000, now: 0 })];
-    grant([{ scope: "lane/l1", slots: 5 }], 100);
+    grant([{ scope: "lane/l1", slots: 5 }]);
     expect(permits.ask("import").keeps).toEqual([]);
   });
 
-  test("from two concurrent answers must agree", () => {
-    grant([{ scope: "batch/b1", slots: 5 }], 100);
-    const renewal = permits.askAll();
-    const lease = permits.ask("import");
-    permits.grant(
-      lease,
-      [
-        { scope: "batch/b1", slots: 3 },
-        { scope: "batch/b2", slots: 2 },
-      ],
-      100,
-    );
-    permits.close(lease);
-    // It was committed before the other one, and its answer arrives after it.
-    permits.grant(renewal, [{ scope: "batch/b1", slots: 5 }], 100);
-    permits.close(renewal);
-    expect([one, two].map((run) => permits.countRoom(run, 0))).toEqual([3, 2]);
-    renew([{ scope: "batch/b1", slots: 4 }], 100);
-    expect(permits.countRoom(one, 0)).toBe(4);
-    expect(permits.countRoom(two, 0)).toBe(Number.POSITIVE_INFINITY);
-  });
+  describe("from concurrent answers", () => {
+    const B1 = (slots: number): Permit[] => [{ scope: "batch/b1", slots }];
+    const roomOfOne = (): number => permits.countRoom(one, 0);
 
-  describe("on which two concurrent answers disagree", () => {
-    /** One step needs nothing while the other leases a chunk. */
-    const disagree = (): void => {
+    test("are those of the transaction that was committed last, whatever arrives last", () => {
+      const [renewal, lease] = [permits.ask(null), permits.ask("import")];
+      permits.grant(lease, answer(3, [...B1(3), { scope: "batch/b2", slots: 2 }]));
+      permits.grant(renewal, answer(2, B1(5)));
+      expect([one, two].map((run) => permits.countRoom(run, 0))).toEqual([3, 2]);
+      const [early, late] = [permits.ask(null), permits.ask(null)];
+      permits.grant(early, answer(4, B1(4)));
+      permits.grant(late, answer(5, []));
+      expect(roomOfOne()).toBe(Number.POSITIVE_INFINITY);
+    });
+
+    test("do not come back when a later answer has none", () => {
+      grant(B1(5));
+      const [renewal, lease] = [permits.ask(null), permits.ask("import")];
+      permits.grant(lease, answer(3, []));
+      permits.grant(renewal, answer(2, B1(5)));
+      expect(permits.areNeeded).toBe(false);
+    });
+
+    test("exclude what a request releases, until its own answer", () => {
       runs = [];
-      grant([{ scope: "batch/b1", slots: 2 }], 100);
-      const dry = permits.ask("import");
-      const lease = permits.ask("import");
-      expect(dry.keeps).toEqual([{ scope: "batch/b1", slots: 0 }]);
-      permits.grant(dry, [{ scope: "batch/b1", slots: 0 }], null);
-      permits.close(dry);
-      permits.grant(lease, [{ scope: "batch/b1", slots: 2 }], 100);
+      grant(B1(5));
+      const release = permits.ask("import");
+      expect(release.keeps).toEqual(B1(0));
       runs = [one];
-      expect(permits.countRoom(one, 0)).toBe(0);
-      expect(onDoubt).not.toHaveBeenCalled();
-      permits.close(lease);
-    };
-
-    test("are requested once more after both answers", () => {
-      disagree();
-      expect(onDoubt).toHaveBeenCalledTimes(1);
-      renew([{ scope: "batch/b1", slots: 2 }], 100);
-      expect(permits.countRoom(one, 0)).toBe(2);
-      expect(onDoubt).toHaveBeenCalledTimes(1);
+      permits.grant(permits.ask(null), answer(2, B1(5)));
+      expect(roomOfOne()).toBe(0);
+      permits.grant(release, answer(3, B1(2)));
+      expect(roomOfOne()).toBe(2);
     });
 
-    test("are requested alone: a lease request waits for the answer", async () => {
-      const answered = Promise.withResolvers<void>();
-      onDoubt.mockReturnValue(answered.promise);
-      disagree();
-      const order: string[] = [];
-      const lease = permits.duringRequest("import", async ({ isShared }) => {
-        order.push(`lease ${isShared}`);
-      });
-      await permits.duringRequest(null, async (question) => {
-        await Promise.resolve();
-        order.push(`renewal ${question.isShared}`);
-        permits.grant(question, [{ scope: "batch/b1", slots: 2 }], 100);
-      });
-      expect(permits.countRoom(one, 0)).toBe(2);
-      answered.resolve();
-      await lease;
-      expect(order).toEqual(["renewal false", "lease false"]);
-      expect(onDoubt).toHaveBeenCalledTimes(1);
+    test("include what a request released if it was committed before them", () => {
+      runs = [];
+      grant(B1(5));
+      const release = permits.ask("import");
+      runs = [one];
+      permits.grant(permits.ask(null), answer(3, B1(4)));
+      permits.grant(release, answer(2, B1(0)));
+      expect(roomOfOne()).toBe(4);
     });
 
-    test("block other requests only until the answer or a failure", async () => {
-      onDoubt.mockRejectedValue(new Error("the store is away"));
-      disagree();
-      await permits.duringRequest("import", async () => {});
+    test("exclude what a failed request may have released, until a request after it is answered", () => {
+      runs = [];
+      grant(B1(5));
+      const [release, meanwhile] = [permits.ask("import"), permits.ask(null)];
+      permits.close(release);
+      runs = [one];
+      permits.grant(meanwhile, answer(2, B1(5)));
+      expect(roomOfOne()).toBe(0);
+      permits.grant(permits.ask(null), answer(2, B1(5)));
+      expect(roomOfOne()).toBe(5);
     });
 
-    test("are not requested where none are needed", () => {
-      one.lose();
-      disagree();
-      expect(onDoubt).not.toHaveBeenCalled();
+    test("count in the order of arrival for a worker that the store does not know", () => {
+      const [first, second] = [permits.ask(null), permits.ask(null)];
+      permits.grant(second, answer(0, B1(5)));
+      permits.grant(first, answer(0, B1(3)));
+      expect(roomOfOne()).toBe(3);
+      grant(B1(4));
+      permits.grant(permits.ask(null), answer(0, B1(2)));
+      expect(roomOfOne()).toBe(2);
     });
-  });
-
-  test("that came with a batch's only chunk survive an older answer", () => {
-    const renewal = permits.askAll();
-    permits.add([{ scope: "batch/b1", slots: 2 }], "import", 100);
-    permits.grant(renewal, [], 100);
-    expect(permits.countRoom(one, 0)).toBe(2);
   });
 });

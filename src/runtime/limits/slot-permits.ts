@@ -3,12 +3,15 @@
  * lane, of a pipeline. A permit lasts as long as a lease, and is checked before each start.
  */
 import { nameCapScope } from "../../core/limits/caps.ts";
-import type { Permit } from "../../ports/store/worker-store.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Permit, Permits } from "../../ports/store/worker-store.ts";
 import type { ChunkRun } from "../chunk/chunk-run.ts";
 
 const LANES = nameCapScope("lane", "");
+const NOTHING: readonly Permit[] = [];
 
 interface Held {
+  /** What the store permits, less what is being released. */
   readonly slots: number;
   /** On this process's monotonic clock. */
   readonly until: number;
@@ -29,37 +32,32 @@ export interface PermitUser {
   onRoom(): void;
 }
 
-/**
- * A request to the store that is under way. Two concurrent requests may be committed in either
- * order: then only what both answers permit is certain.
- */
-export class PermitQuestion {
-  /** The pipeline that it is about; null for all. */
-  readonly pipeline: string | null;
-  /** What is needed, where that is less than what was held. */
+/** A request to the store that is under way. */
+export interface PermitQuestion {
+  /** Rises with each request of this process. */
+  readonly number: number;
+  readonly askedAt: number;
+  /** What is needed, where that is less than what was held: the rest is released with the request. */
   readonly keeps: readonly Permit[];
-  /** Another request was under way at the same time. */
-  isShared = false;
-
-  constructor(pipeline: string | null, keeps: readonly Permit[]) {
-    this.pipeline = pipeline;
-    this.keeps = keeps;
-  }
 }
 
 export class SlotPermits {
+  readonly #clock: Clock;
+  /** The newest answer of the store, by its number. */
+  #answer: { readonly permits: Permits; readonly askedAt: number };
+  #asked = 0;
+  /**
+   * Requests that release slots and have no answer yet: other workers may have these slots already.
+   * After a failure the number of the last request until then: an answer to a later one tells what
+   * became of it.
+   */
+  readonly #releasing = new Map<PermitQuestion, { failedAt: number | null }>();
   readonly #held = new Map<string, Held>();
   readonly #users = new Set<PermitUser>();
-  readonly #questions = new Set<PermitQuestion>();
   /** Runs that were stuck at the last check. */
   #stuck: ReadonlySet<ChunkRun> = new Set();
   /** Handlers of guarded runs that are about to start. */
   readonly #reserved = new Map<ChunkRun, number>();
-  /** Scopes on which concurrent answers disagreed: the store may count more than is held here. */
-  readonly #doubtful = new Set<string>();
-  readonly #onDoubt: () => Promise<void>;
-  /** A doubt is being settled; this needs an answer without a concurrent one. */
-  #settling: Promise<void> | null = null;
   /** The permits of the scopes that were checked last: items of one chunk come together. */
   #lastScopes: readonly string[] | null = null;
   #lastHeld: readonly Held[] = [];
@@ -70,9 +68,9 @@ export class SlotPermits {
   #capNotBinding = false;
   #roomyUntil = 0;
 
-  /** `onDoubt` requests all permits once more; it resolves when that is done. */
-  constructor(onDoubt: () => Promise<void>) {
-    this.#onDoubt = onDoubt;
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#answer = { permits: { seq: 0, held: [] }, askedAt: clock.monotonicMs() };
   }
 
   join(user: PermitUser): () => void {
@@ -90,54 +88,24 @@ export class SlotPermits {
   }
 
   /**
-   * Before a request about a pipeline; `close` must follow. Permits that are not needed are
-   * released with the request, as another worker may get them before the answer arrives.
+   * Before a request about a pipeline, or with null before one that releases nothing; `close` must
+   * follow. Permits that are not needed are released with the request, as another worker may get
+   * them before the answer arrives.
    */
-  ask(pipeline: string): PermitQuestion {
-    const keeps = this.#listKeeps(pipeline);
-    for (const { scope, slots } of keeps) {
-      const held = this.#held.get(scope);
-      if (held !== undefined) this.#held.set(scope, { ...held, slots });
+  ask(pipeline: string | null): PermitQuestion {
+    const keeps = pipeline === null ? NOTHING : this.#listKeeps(pipeline);
+    const question = { number: ++this.#asked, askedAt: this.#clock.monotonicMs(), keeps };
+    if (keeps.length > 0) {
+      this.#releasing.set(question, { failedAt: null });
+      this.#apply();
     }
-    if (keeps.length > 0) this.#recount();
-    return this.#open(new PermitQuestion(pipeline, keeps));
-  }
-
-  /** The same, before a renewal: it is about all permits, and releases none. */
-  askAll(): PermitQuestion {
-    return this.#open(new PermitQuestion(null, []));
-  }
-
-  #open(question: PermitQuestion): PermitQuestion {
-    if (this.#questions.size > 0) {
-      question.isShared = true;
-      for (const other of this.#questions) other.isShared = true;
-    }
-    this.#questions.add(question);
     return question;
   }
 
+  /** The request is over. Without an answer it is not known whether the store has applied it. */
   close(question: PermitQuestion): void {
-    this.#questions.delete(question);
-    if (this.#questions.size > 0 || this.#doubtful.size === 0) return;
-    const isMissed = [...this.#doubtful].some(
-      (scope) => this.#countNeeded(scope) > (this.#held.get(scope)?.slots ?? 0),
-    );
-    this.#doubtful.clear();
-    if (isMissed) this.#settle();
-  }
-
-  /**
-   * The answer changes the store and so wakes everything that waits for work: their requests would
-   * run concurrently with it and cause the next doubt, endlessly.
-   */
-  #settle(): void {
-    const settling = this.#onDoubt()
-      .catch(() => {})
-      .finally(() => {
-        if (this.#settling === settling) this.#settling = null;
-      });
-    this.#settling = settling;
+    const releasing = this.#releasing.get(question);
+    if (releasing !== undefined) releasing.failedAt = this.#asked;
   }
 
   /** The request is open until its answer has been handled. */
@@ -145,8 +113,7 @@ export class SlotPermits {
     pipeline: string | null,
     act: (question: PermitQuestion) => Promise<T>,
   ): Promise<T> {
-    if (pipeline !== null) while (this.#settling !== null) await this.#settling;
-    const question = pipeline === null ? this.askAll() : this.ask(pipeline);
+    const question = this.ask(pipeline);
     try {
       return await act(question);
     } finally {
@@ -154,53 +121,42 @@ export class SlotPermits {
     }
   }
 
-  /**
-   * Sets what the store permits from now on; it replaces all permits that the request was about.
-   * With `until` null nothing was leased: permits last as long as before.
-   */
-  grant(question: PermitQuestion, permits: readonly Permit[], until: number | null): void {
-    if (permits.length === 0 && this.#held.size === 0) return;
-    const { pipeline, isShared } = question;
-    if (isShared) return this.add(permits, pipeline, until);
-    const named = new Set(permits.map(({ scope }) => scope));
-    for (const [scope, held] of this.#held) {
-      const isMeant = pipeline === null || held.pipeline === pipeline;
-      if (isMeant && !named.has(scope)) this.#held.delete(scope);
+  /** What the store permits. Of concurrent requests the answer that was committed last counts. */
+  grant(question: PermitQuestion, permits: Permits): void {
+    const hadReleased = this.#forgetReleased(question);
+    // A worker that the store does not know has no order.
+    const isOlder = permits.seq > 0 && permits.seq < this.#answer.permits.seq;
+    if (isOlder && !hadReleased) return;
+    if (!isOlder) this.#answer = { permits, askedAt: question.askedAt };
+    if (this.#answer.permits.held.length === 0 && this.#held.size === 0) return;
+    this.#apply();
+    for (const user of this.#users) user.onRoom();
+  }
+
+  /** What this request, and those that had failed before it, released is in the newest answer. */
+  #forgetReleased(question: PermitQuestion): boolean {
+    let forgot = this.#releasing.delete(question);
+    for (const [other, { failedAt }] of this.#releasing) {
+      if (failedAt === null || failedAt >= question.number) continue;
+      this.#releasing.delete(other);
+      forgot = true;
     }
-    for (const { scope, slots } of permits) this.#hold(scope, slots, pipeline, until);
+    return forgot;
+  }
+
+  #apply(): void {
+    const { permits, askedAt } = this.#answer;
+    this.#held.clear();
+    for (const { scope, slots, pipeline, forMs } of permits.held) {
+      this.#held.set(scope, { slots, pipeline, until: askedAt + forMs, active: 0 });
+    }
+    for (const { keeps } of this.#releasing.keys()) {
+      for (const { scope, slots } of keeps) {
+        const held = this.#held.get(scope);
+        if (held !== undefined && held.slots > slots) this.#held.set(scope, { ...held, slots });
+      }
+    }
     this.#recount();
-    this.#tell();
-  }
-
-  /** Permits from an answer with concurrent requests: they must agree. */
-  add(permits: readonly Permit[], pipeline: string | null, until: number | null): void {
-    if (permits.length === 0) return;
-    for (const question of this.#questions) question.isShared = true;
-    for (const { scope, slots } of permits) {
-      const held = this.#held.get(scope)?.slots ?? slots;
-      if (held !== slots) this.#doubtful.add(scope);
-      this.#hold(scope, Math.min(held, slots), pipeline, until);
-    }
-    this.#recount();
-    this.#tell();
-  }
-
-  #hold(scope: string, slots: number, pipeline: string | null, until: number | null): void {
-    const held = this.#held.get(scope);
-    this.#held.set(scope, {
-      slots,
-      until: Math.max(held?.until ?? 0, until ?? 0),
-      pipeline: pipeline ?? held?.pipeline ?? this.#findPipeline(scope),
-      active: 0,
-    });
-  }
-
-  /** A cap that was set meanwhile. */
-  #findPipeline(scope: string): string {
-    for (const user of this.#users) {
-      if (user.listRuns().some(({ facts }) => facts.scopes.includes(scope))) return user.pipeline;
-    }
-    return "";
   }
 
   mayStart(run: ChunkRun, now: number): boolean {
@@ -318,7 +274,7 @@ export class SlotPermits {
   #countSlotsMax(scope: string, { pipeline }: Held): number {
     let slots = 0;
     for (const user of this.#users) {
-      const isMeant = pipeline === "" || user.pipeline === pipeline || scope.startsWith(LANES);
+      const isMeant = user.pipeline === pipeline || scope.startsWith(LANES);
       if (isMeant) slots += user.slotsMax;
     }
     return slots;

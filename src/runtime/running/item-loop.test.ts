@@ -42,7 +42,7 @@ function makeRunner(): { runner: ItemLoop; begun: string[]; endGuarded: () => vo
       flushItems: 100,
       rights: NO_LIMITS,
       controller: new ConcurrencyController(1, null),
-      permits: new SlotPermits(async () => undefined),
+      permits: new SlotPermits(new ManualClock()),
     },
     {
       onFinished: () => undefined,

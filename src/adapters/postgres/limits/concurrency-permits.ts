@@ -1,48 +1,35 @@
 /**
  * Concurrency permits of workers in capped scopes, in SQL. Every method runs inside the caller's
- * transaction. Permits of a scope are counted and granted under its lock. A transaction takes the
- * locks of all scopes that it may touch at once (`open`), works on the rows that it read then, and
- * writes the changes at the end (`close`). Without a cap it takes no lock.
+ * transaction. Permits of a scope are counted and granted under its lock. A transaction locks first
+ * the worker, so that its requests change its permits one after another, and then all scopes that
+ * it may touch (`open`); it works on the rows that it reads then, and writes the changes at the end
+ * (`close`). Without a cap it takes no lock.
  */
+import { type CapScope, nameCapScope } from "../../../core/limits/caps.ts";
+import type { LeaseRequest, Permits } from "../../../ports/store/worker-store.ts";
 import {
-  type CappedScope,
-  type Caps,
-  type CapScope,
-  computeRoom,
-  listCappedScopes,
-  nameCapScope,
-  raiseSlots,
-  renewSlots,
-} from "../../../core/limits/caps.ts";
-import type { CapFacts } from "../../../core/batch/why.ts";
-import type { LeaseRequest, Permit } from "../../../ports/store/worker-store.ts";
+  type CappedRow,
+  describePermits,
+  isInScope,
+  listScopes,
+  type OperatorCaps,
+  PERMIT_COLUMNS,
+  PermitBook,
+  type PermitRow,
+  readSlots,
+} from "../../sql/permit-book.ts";
+import { LockTaken } from "../../sql/dialect/transaction.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** The columns that a batch's caps depend on. */
-export interface CappedRow {
-  readonly id: string;
-  readonly lane: string;
-  readonly pipeline: string;
-  /** JSON, or NULL. */
-  readonly caps: string | null;
-}
-
-interface PermitRow {
-  readonly scope: string;
-  readonly worker: number;
-  readonly pipeline: string;
-  readonly slots: number;
-  readonly declared: number | null;
-  readonly until: number;
-}
-
-const COLUMNS = "scope, worker, pipeline, slots, declared, until";
 const SELECT_OPERATORS = statement(
   "SELECT scope, name, value FROM limit_setting WHERE kind = 'cap'",
 );
-const SELECT_OF = statement(`SELECT ${COLUMNS} FROM permit WHERE worker = $1 ORDER BY scope`);
-const SELECT_IN = statement(`SELECT ${COLUMNS} FROM permit WHERE scope = ANY($1::text[])`);
+const FIND_SEQ = statement("SELECT permit_seq AS seq FROM worker WHERE id = $1");
+const LOCK_SEQ = statement("SELECT permit_seq AS seq FROM worker WHERE id = $1 FOR NO KEY UPDATE");
+const RAISE_SEQ = statement("UPDATE worker SET permit_seq = permit_seq + 1 WHERE id = $1");
+const SELECT_OF = statement(`SELECT ${PERMIT_COLUMNS} FROM permit WHERE worker = $1`);
+const SELECT_IN = statement(`SELECT ${PERMIT_COLUMNS} FROM permit WHERE scope = ANY($1::text[])`);
 const SELECT_BATCHES = statement(
   "SELECT id, lane, pipeline, caps FROM batch WHERE num = ANY($1::bigint[]) ORDER BY num",
 );
@@ -53,72 +40,80 @@ const SELECT_LEASED = statement(
      UNION SELECT batch FROM lease WHERE worker = $1) AS l JOIN batch b ON b.num = l.batch`,
 );
 const PUT = statement(
-  `INSERT INTO permit (${COLUMNS}) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[],
+  `INSERT INTO permit (${PERMIT_COLUMNS}) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[],
      $4::int[], $5::int[], $6::bigint[])
    ON CONFLICT (scope, worker) DO UPDATE SET pipeline = excluded.pipeline,
      slots = excluded.slots, declared = excluded.declared, until = excluded.until`,
 );
 const DROP = statement("DELETE FROM permit WHERE worker = $1 AND scope = ANY($2::text[])");
-const DROP_OF = statement("DELETE FROM permit WHERE worker = $1");
-const DROP_EXPIRED = statement("DELETE FROM permit WHERE until <= $1");
-const FIND_EXPIRED = statement("SELECT 1 FROM permit WHERE until <= $1 LIMIT 1");
-const SELECT_USE = statement(
-  `SELECT scope, sum(slots)::bigint AS slots FROM permit WHERE until > $1 GROUP BY scope
-   HAVING sum(slots) > 0 ORDER BY scope`,
-);
 
-type Operators = ReadonlyMap<string, number>;
+interface Own {
+  readonly seq: number;
+  readonly own: readonly PermitRow[];
+}
 
 export class ConcurrencyPermits {
-  async #readOperators(tx: Transaction): Promise<Operators> {
+  async #readOperators(tx: Transaction): Promise<OperatorCaps> {
     type Row = { readonly scope: CapScope; readonly name: string; readonly value: string };
     const rows = await tx.all<Row>(SELECT_OPERATORS);
-    return new Map(rows.map(({ scope, name, value }) => [nameCapScope(scope, name), +value]));
+    const caps = new Map(rows.map((row) => [nameCapScope(row.scope, row.name), +row.value]));
+    return {
+      areSet: caps.size > 0,
+      find: (scope, name) => caps.get(nameCapScope(scope, name)) ?? null,
+    };
   }
 
   /** The permits of a worker, without a lock. */
-  #listOf(tx: Transaction, worker: number): Promise<PermitRow[]> {
-    return tx.all<PermitRow>(SELECT_OF, worker);
+  async #readOwn(tx: Transaction, worker: number): Promise<Own> {
+    // The number first: if a change comes in between, its own answer has the higher number.
+    const [seq, own] = await Promise.all([
+      tx.get<{ readonly seq: number }>(FIND_SEQ, worker),
+      tx.all<PermitRow>(SELECT_OF, worker),
+    ]);
+    return { seq: seq?.seq ?? 0, own };
   }
 
-  /**
-   * The permits of a worker and of all scopes of these batches, to be changed. Null without any cap
-   * and without permits.
-   */
-  async open(
-    tx: Transaction,
-    worker: number,
-    batches: readonly CappedRow[],
-  ): Promise<PermitBook | null> {
-    const [operators, own] = await Promise.all([this.#readOperators(tx), this.#listOf(tx, worker)]);
+  /** The permits of a worker, to be changed while it leases from these batches. */
+  async open(tx: Transaction, worker: number, batches: readonly CappedRow[]): Promise<OpenPermits> {
+    const [operators, known] = await Promise.all([
+      this.#readOperators(tx),
+      this.#readOwn(tx, worker),
+    ]);
     const capped = batches.flatMap((batch) => listScopes(batch, operators));
-    const scopes = new Set([...capped, ...own].map(({ scope }) => scope));
-    if (scopes.size === 0) return null;
+    const scopes = new Set([...capped, ...known.own].map(({ scope }) => scope));
+    if (scopes.size === 0) return new OpenPermits(worker, tx.now, known, [], operators, []);
     const names = [...scopes];
-    await tx.lockAll("scope", names);
-    const [rows, leased] = await Promise.all([
+    const [seq] = await Promise.all([
+      tx.get<{ readonly seq: number }>(LOCK_SEQ, worker),
+      tx.lockAll("scope", names),
+    ]);
+    const [own, rows, leased] = await Promise.all([
+      tx.all<PermitRow>(SELECT_OF, worker),
       tx.all<PermitRow>(SELECT_IN, names),
       tx.all<CappedRow>(SELECT_LEASED, worker),
     ]);
-    return new PermitBook(worker, rows, operators, leased, tx.now);
+    // Another request of this worker was faster, and added one.
+    if (own.some(({ scope }) => !scopes.has(scope))) throw new LockTaken(`worker ${worker}`);
+    return new OpenPermits(worker, tx.now, { seq: seq?.seq ?? 0, own }, rows, operators, leased);
   }
 
   /** Whether a request would change the worker's permits; takes no lock. */
   async wouldChange(tx: Transaction, request: LeaseRequest): Promise<boolean> {
-    const own = await this.#listOf(tx, request.worker);
-    if (own.length === 0) return false;
+    const { worker } = request;
+    const known = await this.#readOwn(tx, worker);
+    if (known.own.length === 0) return false;
     const [operators, rows, leased] = await Promise.all([
       this.#readOperators(tx),
       tx.all<PermitRow>(
         SELECT_IN,
-        own.map(({ scope }) => scope),
+        known.own.map(({ scope }) => scope),
       ),
-      tx.all<CappedRow>(SELECT_LEASED, request.worker),
+      tx.all<CappedRow>(SELECT_LEASED, worker),
     ]);
-    const book = new PermitBook(request.worker, rows, operators, leased, tx.now);
+    const { book } = new OpenPermits(worker, tx.now, known, rows, operators, leased);
     book.keep(request);
     book.free(request);
-    return book.hasChanged();
+    return book.hasMoved();
   }
 
   /** Those of these batches where the worker has, or could get, a slot in every scope. */
@@ -134,31 +129,13 @@ export class ConcurrencyPermits {
       SELECT_IN,
       scopes.map(({ scope }) => scope),
     );
-    const book = new PermitBook(worker, rows, operators, [], tx.now);
+    const { book } = new OpenPermits(worker, tx.now, { seq: 0, own: [] }, rows, operators, []);
     return batches.filter((batch) => book.allows(batch));
   }
 
-  /** The narrowest cap of a batch that is reached. */
-  async findFull(tx: Transaction, num: number): Promise<CapFacts | null> {
-    const [operators, [batch]] = await Promise.all([
-      this.#readOperators(tx),
-      tx.all<CappedRow>(SELECT_BATCHES, [num]),
-    ]);
-    const scopes = batch === undefined ? [] : listScopes(batch, operators);
-    if (scopes.length === 0) return null;
-    const rows = await tx.all<PermitRow>(
-      SELECT_IN,
-      scopes.map(({ scope }) => scope),
-    );
-    for (const { scope, cap } of scopes) {
-      const used = sum(rows.filter((row) => row.scope === scope && row.until > tx.now));
-      if (used >= cap) return { scope, cap, used };
-    }
-    return null;
-  }
-
-  async list(tx: Transaction, worker: number, pipeline: string | null): Promise<Permit[]> {
-    return describe(await this.#listOf(tx, worker), pipeline, tx.now);
+  async list(tx: Transaction, worker: number): Promise<Permits> {
+    const { seq, own } = await this.#readOwn(tx, worker);
+    return describePermits(seq, own, Math.floor(tx.now));
   }
 
   /** `batches`: the numbers of those of which the worker has leases. */
@@ -167,227 +144,70 @@ export class ConcurrencyPermits {
     worker: number,
     batches: readonly number[],
     until: number,
-  ): Promise<Permit[]> {
+  ): Promise<Permits> {
     const rows = await tx.all<CappedRow>(SELECT_BATCHES, batches);
-    const book = await this.open(tx, worker, rows);
-    if (book === null) return [];
-    book.renew(rows, until);
-    book.close(tx);
-    return book.list(null);
-  }
-
-  async hasExpired(tx: Transaction): Promise<boolean> {
-    await tx.begin();
-    return (await tx.get(FIND_EXPIRED, Math.floor(tx.now))) !== undefined;
-  }
-
-  async sweep(tx: Transaction): Promise<void> {
-    await tx.begin();
-    await tx.run(DROP_EXPIRED, Math.floor(tx.now));
-  }
-
-  /** The worker is gone: removes its permits. */
-  async forgetHolder(tx: Transaction, worker: number): Promise<void> {
-    await tx.run(DROP_OF, worker);
-  }
-
-  /** Live slots by scope. */
-  async listUse(tx: Transaction): Promise<Permit[]> {
-    await tx.begin();
-    return tx.all<Permit>(SELECT_USE, Math.floor(tx.now));
+    const permits = await this.open(tx, worker, rows);
+    permits.book.renew(rows, until);
+    return permits.close(tx);
   }
 }
 
 /** The permits of some scopes, while one transaction changes them for one worker. */
-export class PermitBook {
-  readonly #worker: number;
-  readonly #operators: Operators;
-  readonly #now: number;
-  readonly #own = new Map<string, PermitRow>();
-  readonly #before: ReadonlyMap<string, PermitRow>;
-  /** Live slots of the other workers, by scope. */
-  readonly #others = new Map<string, number>();
+export class OpenPermits {
+  readonly book: PermitBook;
   readonly #leased: CappedRow[];
 
+  /** `rows`: of all workers, in the scopes that it may change. */
   constructor(
     worker: number,
+    nowMs: number,
+    { seq, own }: Own,
     rows: readonly PermitRow[],
-    operators: Operators,
+    operators: OperatorCaps,
     leased: readonly CappedRow[],
-    now: number,
   ) {
-    this.#worker = worker;
-    this.#operators = operators;
-    this.#now = Math.floor(now);
-    this.#leased = [...leased];
+    const now = Math.floor(nowMs);
+    const others = new Map<string, number>();
     for (const row of rows) {
-      if (row.worker === worker) this.#own.set(row.scope, row);
-      else this.#others.set(row.scope, this.#countOthers(row.scope) + readSlots(row, this.#now));
+      if (row.worker === worker) continue;
+      others.set(row.scope, (others.get(row.scope) ?? 0) + readSlots(row, now));
     }
-    this.#before = new Map(this.#own);
+    this.#leased = [...leased];
+    this.book = new PermitBook({
+      worker,
+      now,
+      seq,
+      own,
+      operators,
+      countOthers: (scope) => others.get(scope) ?? 0,
+      holdsLease: (scope) => this.#leased.some((batch) => isInScope(batch, scope)),
+    });
   }
 
-  #countOthers(scope: string): number {
-    return this.#others.get(scope) ?? 0;
-  }
-
-  #room(scope: string, cap: number): number {
-    return computeRoom(cap, this.#countOthers(scope));
-  }
-
-  /** Whether the worker has, or could get, a slot in every capped scope of the batch. */
-  allows(batch: CappedRow): boolean {
-    return listScopes(batch, this.#operators).every(({ scope, cap }) => this.#room(scope, cap) > 0);
-  }
-
-  /** The batch is leased from: the worker gets the free slots, up to what it asked for. */
-  take(batch: CappedRow, { slots, leaseMs }: LeaseRequest): void {
-    const { pipeline } = batch;
+  take(batch: CappedRow, request: LeaseRequest): void {
     this.#leased.push(batch);
-    for (const { scope, cap, declared } of listScopes(batch, this.#operators)) {
-      const known = this.#own.get(scope);
-      const own = known === undefined ? 0 : readSlots(known, this.#now);
-      const raised = raiseSlots(own, Math.max(1, slots), this.#room(scope, cap));
-      const until = this.#now + leaseMs;
-      this.#save({ scope, worker: this.#worker, pipeline, slots: raised, declared, until });
-    }
+    this.book.take(batch, request);
   }
 
-  /** A copy: entries that are added during the loop are not visited. */
-  #list(): PermitRow[] {
-    return [...this.#own.values()];
-  }
-
-  #save(row: PermitRow): void {
-    this.#own.set(row.scope, row);
-  }
-
-  /** Applies what the worker says that it needs. */
-  keep({ keeps }: LeaseRequest): void {
-    for (const kept of keeps) {
-      const row = this.#own.get(kept.scope);
-      if (row === undefined) continue;
-      const cap = this.#findCap(row);
-      if (cap === null) this.#own.delete(row.scope);
-      else {
-        const room = this.#room(row.scope, cap);
-        this.#save({ ...row, slots: Math.min(Math.max(0, Math.floor(kept.slots)), room) });
-      }
-    }
-  }
-
-  #findCap({ scope, declared }: PermitRow): number | null {
-    return this.#operators.get(scope) ?? declared;
-  }
-
-  /** Frees slots that the worker neither needs nor has leases for. */
-  free(request: LeaseRequest): void {
-    for (const row of this.#list()) {
-      if (this.#isFree(row, request)) this.#own.delete(row.scope);
-    }
-  }
-
-  #isFree({ scope, pipeline }: PermitRow, request: LeaseRequest): boolean {
-    if (pipeline !== request.pipeline) return false;
-    if (request.keeps.some((kept) => kept.scope === scope && kept.slots > 0)) return false;
-    return !this.#leased.some(
-      (batch) =>
-        scope === nameCapScope("batch", batch.id) ||
-        scope === nameCapScope("lane", batch.lane) ||
-        scope === nameCapScope("pipeline", batch.pipeline),
-    );
-  }
-
-  /** They last as long as the leases that were granted with them. */
-  prolong({ pipeline, leaseMs }: LeaseRequest): void {
-    for (const row of this.#list()) {
-      if (row.pipeline !== pipeline) continue;
-      this.#save({ ...row, slots: readSlots(row, this.#now), until: this.#now + leaseMs });
-    }
-  }
-
-  renew(batches: readonly CappedRow[], until: number): void {
-    for (const batch of batches) {
-      for (const { scope, declared } of listScopes(batch, this.#operators)) {
-        if (this.#own.has(scope)) continue;
-        const { pipeline } = batch;
-        this.#save({ scope, worker: this.#worker, pipeline, slots: 0, declared, until: 0 });
-      }
-    }
-    for (const row of this.#list()) {
-      const cap = this.#findCap(row);
-      if (cap === null) this.#own.delete(row.scope);
-      else {
-        const room = this.#room(row.scope, cap);
-        this.#save({ ...row, slots: renewSlots(readSlots(row, this.#now), room), until });
-      }
-    }
-  }
-
-  list(pipeline: string | null): Permit[] {
-    const rows = this.#list().toSorted((a, b) => (a.scope < b.scope ? -1 : 1));
-    return describe(rows, pipeline, this.#now);
-  }
-
-  hasChanged(): boolean {
-    const { put, drop } = this.#listChanges();
-    return drop.length > 0 || put.some((row) => row.slots !== this.#readBefore(row.scope));
-  }
-
-  #readBefore(scope: string): number | null {
-    const row = this.#before.get(scope);
-    return row === undefined ? null : readSlots(row, this.#now);
-  }
-
-  #listChanges(): { readonly put: PermitRow[]; readonly drop: string[] } {
-    return {
-      put: this.#list().filter((row) => this.#before.get(row.scope) !== row),
-      drop: [...this.#before.keys()].filter((scope) => !this.#own.has(scope)),
-    };
-  }
-
-  /** Writes the changes. */
-  close(tx: Transaction): void {
-    const { put, drop } = this.#listChanges();
+  /** Writes the changes; returns the permits with them. */
+  close(tx: Transaction): Permits {
+    const { book } = this;
+    const { put, drop } = book.listChanges();
     // Another worker may be waiting for a slot.
-    const isLower = ({ scope, slots }: PermitRow): boolean =>
-      slots < (this.#readBefore(scope) ?? 0);
-    if (drop.length > 0 || put.some(isLower)) tx.notify();
-    if (drop.length > 0) tx.send(DROP, this.#worker, drop);
-    if (put.length === 0) return;
-    tx.send(
-      PUT,
-      put.map(({ scope }) => scope),
-      put.map(({ worker }) => worker),
-      put.map(({ pipeline }) => pipeline),
-      put.map(({ slots }) => slots),
-      put.map(({ declared }) => declared),
-      put.map(({ until }) => until),
-    );
+    if (book.hasFreed()) tx.notify();
+    if (drop.length > 0) tx.send(DROP, book.worker, drop);
+    if (put.length > 0) {
+      tx.send(
+        PUT,
+        put.map(({ scope }) => scope),
+        put.map(({ worker }) => worker),
+        put.map(({ pipeline }) => pipeline),
+        put.map(({ slots }) => slots),
+        put.map(({ declared }) => declared),
+        put.map(({ until }) => until),
+      );
+    }
+    if (put.length > 0 || drop.length > 0) tx.send(RAISE_SEQ, book.worker);
+    return book.describe();
   }
-}
-
-function listScopes(batch: CappedRow, operators: Operators): readonly CappedScope[] {
-  if (batch.caps === null && operators.size === 0) return [];
-  const caps = batch.caps === null ? {} : (JSON.parse(batch.caps) as Caps);
-  return listCappedScopes(
-    batch,
-    caps,
-    (scope, name) => operators.get(nameCapScope(scope, name)) ?? null,
-  );
-}
-
-function describe(rows: readonly PermitRow[], pipeline: string | null, now: number): Permit[] {
-  return rows
-    .filter((row) => pipeline === null || row.pipeline === pipeline)
-    .map((row) => ({ scope: row.scope, slots: readSlots(row, now) }));
-}
-
-/** An expired permit counts as 0. */
-function readSlots({ slots, until }: PermitRow, now: number): number {
-  return until > now ? slots : 0;
-}
-
-function sum(rows: readonly PermitRow[]): number {
-  return rows.reduce((total, { slots }) => total + slots, 0);
 }

@@ -1,5 +1,6 @@
 /** What lanes, batches and chunks wait for, in SQL. */
 import { runAct } from "../../sql/dialect/act.ts";
+import { findFullCap } from "../../sql/rules/cap-use.ts";
 import type { Serving } from "../../sql/rules/serving.ts";
 import { DEFAULT_LANE_POLICY, type LanePolicy } from "../../../core/batch/lane.ts";
 import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts";
@@ -13,7 +14,6 @@ import {
   type WaitingChunkRow,
 } from "../../sql/waiting-rows.ts";
 import { composeRunOf } from "../chunks/lease-runs.ts";
-import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Transaction } from "../connection/transaction.ts";
@@ -60,16 +60,13 @@ const SELECT_CHUNKS = statement(
 
 export interface WaitingParts {
   readonly serving: Serving;
-  readonly permits: ConcurrencyPermits;
 }
 
 export class WaitReasons {
   readonly #serving: Serving;
-  readonly #permits: ConcurrencyPermits;
 
-  constructor({ serving, permits }: WaitingParts) {
+  constructor({ serving }: WaitingParts) {
     this.#serving = serving;
-    this.#permits = permits;
   }
 
   async listLanes(tx: Transaction): Promise<LaneView[]> {
@@ -99,7 +96,7 @@ export class WaitReasons {
       tx.get<Count>(COUNT_LEASED, num, step),
       tx.get<DueRow>(SELECT_DUE, num, step) as Promise<DueRow>,
       tx.get<RestRow>(SELECT_NEXT_REST, num, step),
-      this.#permits.findFull(tx, num),
+      runAct(findFullCap(tx.rules, num)),
       tx.all<WaitingChunkRow>(SELECT_CHUNKS, num, step, chunksMax),
     ]);
     return {

@@ -17,12 +17,13 @@ import {
   TENANTS_PER_LEASE_MAX,
 } from "../../../core/limits/fair-share.ts";
 import { countPending } from "../../../core/items/outcome-map.ts";
-import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
+import type { LeasedChunk, LeaseRequest, Permits } from "../../../ports/store/worker-store.ts";
 import { type Budget, type ChunkRow, listVersions } from "../../sql/leasable.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import { readShare, type ShareRow } from "../../sql/lease-usage.ts";
 import { byKey } from "../../sql/dialect/by-key.ts";
-import type { CappedRow, PermitBook, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import type { CappedRow } from "../../sql/permit-book.ts";
+import type { ConcurrencyPermits, OpenPermits } from "../limits/concurrency-permits.ts";
 import { readLeasable } from "./leasable-chunks.ts";
 import { insertRun } from "../chunks/lease-runs.ts";
 import type { FairShares } from "../limits/fair-shares.ts";
@@ -126,7 +127,7 @@ interface LeaseAttempt {
   readonly tx: Transaction;
   readonly request: LeaseRequest;
   readonly now: number;
-  readonly book: PermitBook | null;
+  readonly permits: OpenPermits;
   /** The average time of an item of all tenants. */
   readonly itemMs: number;
   readonly leased: (LeasedChunk | Promise<LeasedChunk>)[];
@@ -140,7 +141,7 @@ export interface Leased {
   readonly chunks: LeasedChunk[];
   /** The number of a batch with due work, if all due work was locked by others. */
   readonly contended: number | null;
-  readonly book: PermitBook | null;
+  readonly permits: Permits;
 }
 
 export class Leasing {
@@ -166,10 +167,11 @@ export class Leasing {
       this.#listRows(tx, request),
       this.#shares.getClock(tx, pipeline),
     ]);
-    const book = await this.#permits.open(tx, worker, rows);
-    book?.keep(request);
-    const allowed = book === null ? rows : rows.filter((row) => book.allows(row));
-    const common = { tx, request, now: Math.floor(tx.now), book, itemMs: clock.itemMs };
+    const permits = await this.#permits.open(tx, worker, rows);
+    const { book } = permits;
+    book.keep(request);
+    const allowed = rows.filter((row) => book.allows(row));
+    const common = { tx, request, now: Math.floor(tx.now), permits, itemMs: clock.itemMs };
     const known = { leased: [], held: new Set(held), taken: new Set<number>() };
     const leaseAttempt: LeaseAttempt = { ...common, ...known };
     const candidates = groupByTenant(allowed, clock.itemMs);
@@ -182,13 +184,13 @@ export class Leasing {
     );
     if (leaseAttempt.leased.length > 0) {
       this.#shares.saveClock(tx, pipeline, { ...clock, virtual });
-      book?.prolong(request);
+      book.prolong(request);
     }
-    book?.free(request);
-    book?.close(tx);
+    book.free(request);
+    const left = permits.close(tx);
     const chunks: LeasedChunk[] = [];
     for (const one of leaseAttempt.leased) chunks.push(one instanceof Promise ? await one : one);
-    return { chunks, contended: first, book };
+    return { chunks, contended: first, permits: left };
   }
 
   async #divide(
@@ -244,7 +246,7 @@ export class Leasing {
     left: { items: number; chunks: number },
     leaseAttempt: LeaseAttempt,
   ): Promise<number> {
-    const { tx, request, now, book } = leaseAttempt;
+    const { tx, request, now, permits } = leaseAttempt;
     const { batch, step: number, pipeline, tenant } = step;
     const isHeld = leaseAttempt.held.has(batch);
     const [locked, share, row, take] = await Promise.all([
@@ -272,7 +274,7 @@ export class Leasing {
     left.items = budget.items;
     left.chunks = budget.chunks;
     candidate.served = true;
-    book?.take(step, request);
+    permits.take(step, request);
     return this.#write(step, row, due, fresh, budget.cost, leaseAttempt);
   }
 

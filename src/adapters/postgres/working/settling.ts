@@ -121,7 +121,7 @@ export class Settling {
       this.#leasing.hasDue(tx, request),
       this.#permits.wouldChange(tx, request),
       this.#leasing.computeNextDue(tx, request),
-      this.#permits.list(tx, request.worker, request.pipeline),
+      this.#permits.list(tx, request.worker),
     ]);
     if (hasDue || wouldChange) return null;
     return { reports: [], leased: [], nextDueInMs, ended: [], permits };
@@ -157,9 +157,8 @@ export class Settling {
     request: LeaseRequest | null,
     held: readonly number[],
   ): Promise<Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> & Pick<Worked, "contended">> {
-    if (request === null) return { leased: [], nextDueInMs: null, permits: [], contended: null };
-    const { chunks: leased, contended, book } = await this.#leasing.lease(tx, request, held);
-    const permits = book?.list(request.pipeline) ?? [];
+    if (request === null) return { leased: [], nextDueInMs: null, permits: null, contended: null };
+    const { chunks: leased, contended, permits } = await this.#leasing.lease(tx, request, held);
     if (leased.length > 0) return { leased, nextDueInMs: null, permits, contended };
     const nextDueInMs =
       contended === null ? await this.#leasing.computeNextDue(tx, request) : CONTENDED_MS;

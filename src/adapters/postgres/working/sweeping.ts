@@ -19,7 +19,12 @@ import { LOST_RUN, materialise, materialiseLost } from "../chunks/lease-runs.ts"
 import type { Workers } from "../fleet/workers.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenBuckets } from "../limits/token-buckets.ts";
-import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import {
+  dropExpiredPermits,
+  dropPermitsOf,
+  findFullCap,
+  hasExpiredPermits,
+} from "../../sql/rules/cap-use.ts";
 import { statement } from "../connection/statement.ts";
 import { FRESH_LIMIT } from "../connection/rows.ts";
 import type { Topics } from "../topics/topics.ts";
@@ -110,7 +115,6 @@ export interface SweepingParts extends LaneTendingParts {
   readonly workers: Workers;
   readonly connection: Connection;
   readonly chunks: Chunks;
-  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
   readonly topics: Topics;
   readonly buckets: TokenBuckets;
@@ -163,7 +167,7 @@ export class Sweeping {
 
   /** Whether a sweep would find something. Takes no lock. */
   async #hasWork(tx: Transaction, policy: SweepPolicy): Promise<boolean> {
-    const { workers, lanes, permits } = this.#parts;
+    const { workers, lanes } = this.#parts;
     await tx.begin();
     const now = Math.floor(tx.now);
     const found = await Promise.all([
@@ -175,7 +179,7 @@ export class Sweeping {
       runAct(lanes.listIdle(tx.rules)),
       workers.listGoneHolders(tx),
     ]);
-    return found.some((rows) => rows.length > 0) || permits.hasExpired(tx);
+    return found.some((rows) => rows.length > 0) || runAct(hasExpiredPermits(tx.rules));
   }
 
   /** One batch after the other, each in its own transaction. */
@@ -194,16 +198,20 @@ export class Sweeping {
   }
 
   async #sweepLeases(policy: SweepPolicy): Promise<Done> {
-    const { connection, workers, permits } = this.#parts;
+    const { connection, workers } = this.#parts;
     const { gone, lost, hasExpired } = await connection.read(async (tx) => {
       const holders = await workers.listGoneHolders(tx);
       const rows = tx.all<LostRow>(SELECT_LOST, computeLostBefore(tx, policy), holders, CHUNKS_MAX);
-      return { gone: holders, hasExpired: await permits.hasExpired(tx), lost: await rows };
+      return {
+        gone: holders,
+        hasExpired: await runAct(hasExpiredPermits(tx.rules)),
+        lost: await rows,
+      };
     });
     if (gone.length > 0 || hasExpired) {
       await connection.write(async (tx) => {
-        for (const holder of gone) await permits.forgetHolder(tx, holder);
-        await permits.sweep(tx);
+        for (const holder of gone) dropPermitsOf(tx.rules, holder);
+        await runAct(dropExpiredPermits(tx.rules));
       });
     }
     return this.#each(countLost(lost), (tx, [num, chunks]) =>
@@ -283,14 +291,14 @@ export class Sweeping {
 
   /** Checks whether a running batch makes progress; counts it when it had to act. */
   async #watch(tx: Transaction, row: WatchedRow, policy: SweepPolicy): Promise<Done> {
-    const { steps, serving, permits } = this.#parts;
+    const { steps, serving } = this.#parts;
     const { batch, step } = row;
     const now = Math.floor(tx.now);
     const [hasLiveLease, hasWorker, busy, full] = await Promise.all([
       runAct(steps.hasLeases(tx.rules, batch)),
       runAct(serving.has(tx.rules, row)),
       tx.get(FIND_BUSY, row.pipeline, now),
-      permits.findFull(tx, batch),
+      runAct(findFullCap(tx.rules, batch)),
     ]);
     const facts = {
       hasDueWork: row.has_due === 1,

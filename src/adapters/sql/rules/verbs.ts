@@ -7,6 +7,7 @@ import type { Host } from "../host.ts";
 import { type BatchRow, readSteps, toSnapshot } from "../rows.ts";
 import type { Act } from "../dialect/act.ts";
 import { BatchLifecycle } from "./batch-lifecycle.ts";
+import { listCapUse } from "./cap-use.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Deliveries } from "./deliveries.ts";
 import { Lanes } from "./lanes.ts";
@@ -173,7 +174,7 @@ export function composeOperating(runner: RuleRunner, rules: Rules): OperatingVer
 
 type ReadingVerbs = Omit<
   QueryStore,
-  "listLanes" | "readWaiting" | "listLimits" | "listLimitChanges" | "listCapUse" | "readLoad"
+  "listLanes" | "readWaiting" | "listLimits" | "listLimitChanges" | "readLoad"
 >;
 
 export function composeReading({ read, name }: RuleRunner, rules: Rules): ReadingVerbs {
@@ -201,6 +202,7 @@ export function composeReading({ read, name }: RuleRunner, rules: Rules): Readin
     readResults: (id, page) => readOf(id, (tx, { num }) => queries.readResults(tx, num, page)),
     readDeadLetters: (id, page) => readOf(id, (tx, { num }) => deadLetters.read(tx, num, page)),
     readRecords: (id, after, limit) => read((tx) => queries.readRecords(tx, id, after, limit)),
+    listCapUse: () => read((tx) => listCapUse(tx)),
     readLastPosition: () => read((tx) => queries.readLastPosition(tx)),
     recount: (id) =>
       read(function* recount(tx) {

@@ -6,8 +6,8 @@ import type { LaneView, WaitingFacts } from "../../../ports/store/query-store.ts
 import type { Connection } from "../connection/connection.ts";
 import { runNow } from "../../sql/dialect/act.ts";
 import type { Lanes } from "../../sql/rules/lanes.ts";
+import { findFullCap } from "../../sql/rules/cap-use.ts";
 import type { Serving } from "../../sql/rules/serving.ts";
-import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
 import { type BatchRow, countAll, readPause } from "../../sql/rows.ts";
 import {
   computeNextDue,
@@ -23,7 +23,6 @@ export interface WaitingParts {
   readonly clock: Clock;
   readonly lanes: Lanes;
   readonly serving: Serving;
-  readonly permits: ConcurrencyPermits;
 }
 
 export class WaitReasons {
@@ -31,7 +30,6 @@ export class WaitReasons {
   readonly #clock: Clock;
   readonly #lanes: Lanes;
   readonly #serving: Serving;
-  readonly #permits: ConcurrencyPermits;
   readonly #selectLanes: StatementSync;
   readonly #selectHolder: StatementSync;
   readonly #countAhead: StatementSync;
@@ -40,12 +38,11 @@ export class WaitReasons {
   readonly #selectNextRest: StatementSync;
   readonly #selectChunks: StatementSync;
 
-  constructor({ connection, clock, lanes, serving, permits }: WaitingParts) {
+  constructor({ connection, clock, lanes, serving }: WaitingParts) {
     this.#connection = connection;
     this.#clock = clock;
     this.#lanes = lanes;
     this.#serving = serving;
-    this.#permits = permits;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectLanes = prepare(
       `SELECT b.lane, max(iif(b.active = 1, b.id, NULL)) AS holder,
@@ -122,7 +119,7 @@ export class WaitReasons {
         inCanary: batch.canary_chunks !== null,
         nextDueInMs: computeNextDue(this.#selectDue.get(num, step) as unknown as DueRow, now),
         nextRest: readRest(this.#selectNextRest.get(num, step) as RestRow | undefined),
-        cap: this.#permits.findFull(num, now),
+        cap: runNow(findFullCap(this.#connection.transaction.rules, num)),
       },
       chunks: this.#listChunks(batch, now, chunksMax),
     };

@@ -21,7 +21,7 @@ import {
 import { countPending } from "../../../core/items/outcome-map.ts";
 import type { LeasedChunk, LeaseRequest } from "../../../ports/store/worker-store.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { CappedRow, ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import type { CappedRow, PermitBook } from "../../sql/permit-book.ts";
 import { type ItemRow, readCheckpoint } from "../../sql/rows.ts";
 import {
   type Budget,
@@ -55,10 +55,14 @@ interface Candidate extends LeaseCandidate {
   served: boolean;
 }
 
-/** One lease during its creation. */
-interface LeaseAttempt {
+interface Asked {
   readonly request: LeaseRequest;
   readonly now: number;
+  readonly book: PermitBook;
+}
+
+/** One lease during its creation. */
+interface LeaseAttempt extends Asked {
   readonly leased: LeasedChunk[];
   turns: number;
 }
@@ -73,7 +77,6 @@ interface Finders {
 export class Leasing {
   readonly #connection: Connection;
   readonly #shares: FairShares;
-  readonly #permits: ConcurrencyPermits;
   readonly #finders = new Map<number, Finders>();
   readonly #selectDue: StatementSync;
   readonly #selectFresh: StatementSync;
@@ -83,10 +86,9 @@ export class Leasing {
   readonly #selectTracked: StatementSync;
   readonly #selectOverrides: StatementSync;
 
-  constructor(connection: Connection, shares: FairShares, permits: ConcurrencyPermits) {
+  constructor(connection: Connection, shares: FairShares) {
     this.#connection = connection;
     this.#shares = shares;
-    this.#permits = permits;
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#selectDue = prepare(
       `SELECT ${CHUNK_COLUMNS} FROM chunk INDEXED BY chunk_due
@@ -168,18 +170,18 @@ export class Leasing {
   }
 
   /** True when a request would find something now: asked before the write lock is taken. */
-  hasDue(request: LeaseRequest, now: number): boolean {
+  hasDue(request: LeaseRequest, book: PermitBook, now: number): boolean {
     for (const { tenant } of this.#walkTenants(request, now)) {
-      for (const _step of this.#walkSteps(tenant, request, now)) return true;
+      for (const _step of this.#walkSteps(tenant, { request, book, now })) return true;
     }
     return false;
   }
 
-  lease(request: LeaseRequest, now: number): LeasedChunk[] {
+  lease(request: LeaseRequest, book: PermitBook, now: number): LeasedChunk[] {
     const { pipeline } = request;
     const clock = this.#shares.getClock(pipeline);
-    const leaseAttempt: LeaseAttempt = { request, now, leased: [], turns: clock.turns };
-    const candidates = this.#listCandidates(request, clock, now);
+    const leaseAttempt: LeaseAttempt = { request, now, book, leased: [], turns: clock.turns };
+    const candidates = this.#listCandidates(leaseAttempt, clock);
     const virtual = shareLease(candidates, request, clock.virtual, (candidate, items, chunks) =>
       this.#take(candidate, items, chunks, leaseAttempt),
     );
@@ -210,10 +212,10 @@ export class Leasing {
   }
 
   /** Tenants with leasable work, the one furthest behind first. */
-  #listCandidates(request: LeaseRequest, clock: ShareClock, now: number): Candidate[] {
+  #listCandidates(asked: Asked, clock: ShareClock): Candidate[] {
     const candidates: Candidate[] = [];
-    for (const row of this.#walkTenants(request, now)) {
-      const [first] = this.#listSteps(row.tenant, request, now, 1);
+    for (const row of this.#walkTenants(asked.request, asked.now)) {
+      const [first] = this.#listSteps(row.tenant, asked, 1);
       if (first === undefined) continue;
       const share = readShare(row, clock);
       const chunkItems = first.chunk_size;
@@ -224,20 +226,20 @@ export class Leasing {
   }
 
   /** Steps of a tenant with leasable work, the least recently leased first. */
-  *#walkSteps(tenant: string, request: LeaseRequest, now: number): Generator<StepRow, void, void> {
-    const { pipeline, step, batch, worker } = request;
+  *#walkSteps(tenant: string, { request, book, now }: Asked): Generator<StepRow, void, void> {
+    const { pipeline, step, batch } = request;
     const versions = listVersions(request);
     const { steps } = this.#find(versions.length);
     const rows = steps.iterate(...versions, step, now, pipeline, tenant, batch, batch);
     for (const row of rows as Iterable<unknown> as Iterable<StepRow>) {
-      if (this.#permits.allows(row, worker, now)) yield row;
+      if (book.allows(row)) yield row;
     }
   }
 
   /** Read before any write: a statement must not iterate over rows that it changes. */
-  #listSteps(tenant: string, request: LeaseRequest, now: number, max: number): StepRow[] {
+  #listSteps(tenant: string, asked: Asked, max: number): StepRow[] {
     const steps: StepRow[] = [];
-    for (const step of this.#walkSteps(tenant, request, now)) {
+    for (const step of this.#walkSteps(tenant, asked)) {
       steps.push(step);
       if (steps.length >= max) break;
     }
@@ -245,12 +247,12 @@ export class Leasing {
   }
 
   #take(candidate: Candidate, items: number, chunks: number, leaseAttempt: LeaseAttempt): Taken {
-    const { request, now } = leaseAttempt;
+    const { request, book } = leaseAttempt;
     const budget: Budget = { items, chunks, cost: computeCost(candidate.share) };
     let pending = 0;
-    for (const step of this.#listSteps(candidate.tenant, request, now, chunks)) {
+    for (const step of this.#listSteps(candidate.tenant, leaseAttempt, chunks)) {
       if (budget.chunks <= 0 || budget.items <= 0) break;
-      this.#permits.take(step, request, now);
+      book.take(step, request);
       pending += this.#leaseFrom(step, budget, leaseAttempt);
       candidate.served = true;
     }

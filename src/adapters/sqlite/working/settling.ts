@@ -85,7 +85,7 @@ export class Settling {
     this.#shares = shares;
     this.#permits = permits;
     this.#ledger = ledger;
-    this.#leasing = new Leasing(connection, shares, permits);
+    this.#leasing = new Leasing(connection, shares);
     this.#statements = new ItemStatements(connection);
     const prepare = (sql: string): StatementSync => connection.prepare(sql);
     this.#findNumber = prepare("SELECT num FROM batch WHERE id = ?");
@@ -124,7 +124,11 @@ export class Settling {
   /** Whether a lease would find or free something. Takes no lock. */
   hasDue(request: LeaseRequest): boolean {
     const now = this.#now();
-    return this.#leasing.hasDue(request, now) || this.#permits.wouldChange(request, now);
+    const book = this.#permits.open(request.worker, now);
+    if (this.#leasing.hasDue(request, book, now)) return true;
+    book.keep(request);
+    book.free(request);
+    return book.hasMoved();
   }
 
   /** The answer to a lease that found nothing. */
@@ -135,7 +139,7 @@ export class Settling {
       leased: [],
       nextDueInMs: this.#leasing.computeNextDue(request, now),
       ended: [],
-      permits: this.#permits.list(request.worker, request.pipeline, now),
+      permits: this.#permits.list(request.worker, now),
     };
   }
 
@@ -164,15 +168,16 @@ export class Settling {
     request: LeaseRequest | null,
     now: number,
   ): Pick<WorkResult, "leased" | "nextDueInMs" | "permits"> {
-    if (request === null) return { leased: [], nextDueInMs: null, permits: [] };
-    this.#permits.keep(request, now);
-    const leased = this.#leasing.lease(request, now);
-    if (leased.length > 0) this.#permits.prolong(request, now);
-    this.#permits.free(request);
+    if (request === null) return { leased: [], nextDueInMs: null, permits: null };
+    const book = this.#permits.open(request.worker, now);
+    book.keep(request);
+    const leased = this.#leasing.lease(request, book, now);
+    if (leased.length > 0) book.prolong(request);
+    book.free(request);
     return {
       leased,
       nextDueInMs: leased.length > 0 ? null : this.#leasing.computeNextDue(request, now),
-      permits: this.#permits.list(request.worker, request.pipeline, now),
+      permits: this.#permits.close(book),
     };
   }
 
@@ -280,8 +285,7 @@ export class Settling {
       if (renewed?.worker === worker) batches.add(renewed.batch);
       return renewed === undefined;
     });
-    this.#permits.renew(worker, batches, until, now);
-    return { lost, permits: this.#permits.list(worker, null, now) };
+    return { lost, permits: this.#permits.renew(worker, batches, until, now) };
   }
 
   #findHeld({ batch, step, chunk, fence }: LeaseRef): LedgerRow | undefined {

@@ -21,7 +21,12 @@ import {
 import { type Chunks, HELD_COLUMNS } from "../chunks/chunks.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { ConcurrencyPermits } from "../limits/concurrency-permits.ts";
+import {
+  dropExpiredPermits,
+  dropPermitsOf,
+  findFullCap,
+  hasExpiredPermits,
+} from "../../sql/rules/cap-use.ts";
 import type { BatchRow } from "../../sql/rows.ts";
 import { type Act, runNow } from "../../sql/dialect/act.ts";
 import type { BatchLifecycle } from "../../sql/rules/batch-lifecycle.ts";
@@ -46,7 +51,6 @@ export interface SweepingParts {
   readonly steps: Steps;
   readonly lifecycle: BatchLifecycle;
   readonly chunks: Chunks;
-  readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
 }
 
@@ -156,7 +160,7 @@ export class Sweeping {
 
   /** Whether a sweep would find something. Takes no lock. */
   hasWork(policy: SweepPolicy): boolean {
-    const { workers, clock, lanes, permits } = this.#parts;
+    const { workers, clock, lanes } = this.#parts;
     const wall = clock.wallMs();
     return (
       this.#selectLost.get(this.#computeLostBefore(policy), 1) !== undefined ||
@@ -166,7 +170,7 @@ export class Sweeping {
       this.#selectStale.get(this.#now() - policy.staleMs, this.#now(), 1) !== undefined ||
       this.#listStuckHolders(policy).length > 0 ||
       this.#run((tx) => lanes.listIdle(tx)).length > 0 ||
-      permits.hasExpired(this.#now()) ||
+      runNow(hasExpiredPermits(this.#rules)) ||
       workers.listGoneHolders().length > 0
     );
   }
@@ -190,13 +194,13 @@ export class Sweeping {
   }
 
   #sweepLeases(policy: SweepPolicy): { readonly count: number; readonly ended: string[] } {
-    const { workers, chunks, lifecycle, permits, ledger } = this.#parts;
+    const { workers, chunks, lifecycle, ledger } = this.#parts;
     const now = this.#now();
     for (const holder of workers.listGoneHolders()) {
       this.#forgetHolder.run(holder);
-      permits.forgetHolder(holder);
+      dropPermitsOf(this.#rules, holder);
     }
-    permits.sweep(now);
+    runNow(dropExpiredPermits(this.#rules));
     const lost = this.#selectLost.all(
       this.#computeLostBefore(policy),
       CHUNKS_MAX,
@@ -241,7 +245,7 @@ export class Sweeping {
 
   /** Checks whether a running batch makes progress; true when it had to act. */
   #watch(row: WatchedRow, policy: SweepPolicy, ended: string[]): boolean {
-    const { steps, serving, permits } = this.#parts;
+    const { steps, serving } = this.#parts;
     const { batch, step } = row;
     const now = this.#now();
     const facts = {
@@ -250,7 +254,7 @@ export class Sweeping {
       isPaused: false,
       hasWorker: this.#run((tx) => serving.has(tx, row)),
       areWorkersBusy: this.#selectBusy.get(row.pipeline, now) !== undefined,
-      isAtLimit: permits.findFull(batch, now) !== null,
+      isAtLimit: runNow(findFullCap(this.#rules, batch)) !== null,
     };
     const { isActive, isStall, isOver, next, nextInMs } = judgeLook(row, facts, policy);
     if (isActive) this.#touch.run(now, batch);
