@@ -72,7 +72,7 @@ export const rooms: Readonly<Record<string, Rooms>> = {
     chunks: ["connection", "topics"],
     ledger: ["connection", "topics"],
     batches: ["connection", "topics"],
-    reading: ["connection", "limits"],
+    reading: ["connection"],
     working: ["connection", "fleet", "limits", "chunks", "ledger"],
     ".": [
       "connection",
@@ -94,7 +94,7 @@ export const rooms: Readonly<Record<string, Rooms>> = {
     chunks: ["connection", "topics"],
     ledger: ["connection", "topics"],
     batches: ["connection", "topics"],
-    reading: ["connection", "limits", "chunks"],
+    reading: ["connection", "chunks"],
     working: ["connection", "fleet", "limits", "topics", "chunks", "ledger", "batches"],
     ".": [
       "connection",
