@@ -7,7 +7,8 @@ import type { Bug } from "./bug.ts";
 const CHUNKS = "src/adapters/sqlite/chunks/chunks.ts";
 const LEASING = "src/adapters/sqlite/working/leasing.ts";
 const SETTLING = "src/adapters/sqlite/working/settling.ts";
-const SWEEPING = "src/adapters/sqlite/working/sweeping.ts";
+const SWEEPING = "src/adapters/sql/working/sweeping.ts";
+const WATCHING = "src/adapters/sql/working/watching.ts";
 const BUCKETS = "src/adapters/sqlite/limits/token-buckets.ts";
 const PERMITS = "src/adapters/sqlite/limits/concurrency-permits.ts";
 const SHARES = "src/adapters/sql/rules/idle-tenants.ts";
@@ -146,36 +147,36 @@ export const sqliteWorkBugs: readonly Bug[] = [
     name: "sqlite-lost-lease-unguarded",
     what: "A chunk whose worker died runs as usual the next time.",
     file: SWEEPING,
-    before: '"UPDATE chunk SET guarded = 1 WHERE',
-    after: '"UPDATE chunk SET guarded = 0 WHERE',
+    before: "SET guarded = 1 /*sqlite WHERE",
+    after: "SET guarded = 0 /*sqlite WHERE",
   },
   {
     name: "sqlite-seal-deadline-never",
     what: "A batch whose producer died stays open for ever.",
     file: SWEEPING,
-    before: "AND seal_deadline_at <= ? LIMIT ?",
-    after: "AND seal_deadline_at <= 0 * ? LIMIT ?",
+    before: "AND seal_deadline_at <= $1",
+    after: "AND seal_deadline_at <= 0 * $1",
   },
   {
     name: "sqlite-deadline-never",
     what: "Batches outlive their deadlines.",
     file: SWEEPING,
-    before: "AND ended_at IS NULL AND deadline_at <= ? LIMIT ?",
-    after: "AND ended_at IS NULL AND deadline_at <= 0 * ? LIMIT ?",
+    before: "AND deadline_at <= $1",
+    after: "AND deadline_at <= 0 * $1",
   },
   {
     name: "sqlite-watch-forgets-stalls",
     what: "The watch does not count its stalls, so leftovers are never given up.",
-    file: SWEEPING,
-    before: "SET watch_previous = ?, watch_stalls = ?, watch_due_at = ?",
-    after: "SET watch_previous = ?, watch_stalls = 0 * ?, watch_due_at = ?",
+    file: WATCHING,
+    before: "SET watch_previous = $1, watch_stalls = $2, watch_due_at = $3",
+    after: "SET watch_previous = $1, watch_stalls = 0 * $2, watch_due_at = $3",
   },
   {
     name: "sqlite-leftovers-keep-fence",
     what: "Chunks that are given up keep their fence.",
-    file: SWEEPING,
-    before: '"UPDATE chunk SET fence = fence + 1 WHERE',
-    after: '"UPDATE chunk SET fence = fence WHERE',
+    file: WATCHING,
+    before: "UPDATE chunk SET fence = fence + 1\n",
+    after: "UPDATE chunk SET fence = fence\n",
     rare: true,
   },
   {

@@ -153,6 +153,37 @@ export function describeRetention(rule: Rule): void {
     expect(await rig.store.readManifests(reopened, 0, 0, 9)).toHaveLength(1);
   });
 
+  for (const state of ["submitted", "slicing", "ready", "running", "reopened"] as const) {
+    rule(`a prune of one named batch removes nothing while it is ${state}`, async ({ rig }) => {
+      const makeReopened = async (): Promise<string> => {
+        const ended = await end(rig);
+        await rig.running([1], { lane: (await rig.get(ended)).lane });
+        await rig.redrive(ended);
+        return ended;
+      };
+      const lane = "shared";
+      if (state === "ready") await rig.running([1], { lane });
+      const make = {
+        submitted: async () => (await rig.submit()).id,
+        slicing: () => rig.slicing(),
+        ready: () => rig.running([1], { lane }),
+        running: () => rig.running([1]),
+        reopened: makeReopened,
+      }[state];
+      const batch = await make();
+      expect(await rig.state(batch)).toBe(state === "reopened" ? "ready" : state);
+      const before = await rig.observe(batch);
+      rig.clock.advance(10 ** 6);
+      const ages = { scratchAgeMs: ANY_AGE_MS, evidenceAgeMs: ANY_AGE_MS };
+      for (const policy of [ages, { ...ages, evidenceAgeMs: null }, { ...ages, dryRun: true }]) {
+        const pruned = await prune(rig, { ...policy, batch });
+        expect(pruned).toMatchObject({ scratched: 0, removed: 0, owed: 0 });
+      }
+      expect(await rig.observe(batch)).toEqual(before);
+      expect((await rig.get(batch)).pruned).toBe(false);
+    });
+  }
+
   rule("a dry run counts and changes nothing", async ({ rig }) => {
     const id = await end(rig);
     const before = await rig.observe(id);

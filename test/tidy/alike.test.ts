@@ -16,9 +16,6 @@ const exceptions: Readonly<Record<string, { readonly max: number; readonly why: 
   "connection/rules.ts": { max: 0.5, why: "the same interface on two kinds of transactions" },
   "connection/watch.ts": { max: 0.5, why: "the same subscriptions on two kinds of notifications" },
   "store.ts": { max: 0.5, why: "binds the calls of the hot path, which differ, and of queries" },
-  "batches/pruning.ts": { max: 0.55, why: "not shared yet: one plan a statement on SQLite" },
-  "reading/load.ts": { max: 0.45, why: "not shared yet" },
-  "reading/wait-reasons.ts": { max: 0.45, why: "not shared yet" },
 };
 
 const read = (store: string, file: string): string =>

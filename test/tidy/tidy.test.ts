@@ -35,7 +35,6 @@ const onlyIn = {
   // A server has an address and its own state; many clients write to it at once.
   postgres: [
     "connection/address.ts",
-    "connection/batch-lock.ts",
     "chunks/held-chunks.ts",
     "working/leasable-chunks.ts",
     "chunks/lease-runs.ts",
@@ -43,7 +42,6 @@ const onlyIn = {
     "chunks/content-claims.ts",
     "connection/fate.ts",
     "inspect.ts",
-    "batches/lane-tending.ts",
     "connection/own-settings.ts",
     "topics/positions.ts",
     "restore.ts",

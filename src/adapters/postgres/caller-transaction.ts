@@ -7,10 +7,9 @@
 import pg from "pg";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
-import type { BatchRow } from "../sql/rows.ts";
-import { type Act, runAct } from "../sql/dialect/act.ts";
+import { runAct } from "../sql/dialect/act.ts";
 import type { Planning } from "../sql/rules/planning.ts";
-import type { RuleTransaction } from "../sql/dialect/transaction.ts";
+import { composeSubmitting, type RuleRunner } from "../sql/store/verbs.ts";
 import { type Connection, findParser } from "./connection/connection.ts";
 import { readCode, translateError } from "./connection/errors.ts";
 import { statement } from "./connection/statement.ts";
@@ -59,7 +58,11 @@ export async function runWithin<T>(
   }
   try {
     const { path, tx } = await begin(connection, line);
-    const result = await act(composeVerbs(planning, tx));
+    const runner: Pick<RuleRunner, "name" | "write"> = {
+      name: "this transaction",
+      write: (rule) => runAct(rule(tx.rules)),
+    };
+    const result = await act(composeSubmitting(runner, planning));
     await tx.run(NOTIFY, nameChannel(connection.schema), NOTIFIER);
     await tx.run(SET_PATH, path);
     await tx.run(RELEASE);
@@ -96,28 +99,6 @@ async function begin(
   const own = `${pg.escapeIdentifier(connection.schema)}, pg_catalog`;
   await line.query({ text: SET_PATH.text, values: [own] });
   return { path, tx: connection.adopt(line, now) };
-}
-
-function composeVerbs(planning: Planning, { rules: tx }: Transaction): CallerTransactionStore {
-  const change = <T>(id: string, act: (row: BatchRow) => Act<T>): Promise<T> =>
-    runAct(changeBatch(planning, tx, id, act));
-  return {
-    submit: (submission) => runAct(planning.submit(tx, submission)),
-    startSlicing: (id, afresh) => change(id, (row) => planning.startSlicing(tx, row, afresh)),
-    plan: (part) => change(part.batch, (row) => planning.plan(tx, row, part)),
-    finishSlicing: (id, chunks, fence) =>
-      change(id, (row) => planning.finishSlicing(tx, row, chunks, fence)),
-    fail: (id, reason) => change(id, (row) => planning.fail(tx, row, reason)),
-  };
-}
-
-function* changeBatch<T>(
-  planning: Planning,
-  tx: RuleTransaction,
-  id: string,
-  act: (row: BatchRow) => Act<T>,
-): Act<T> {
-  return yield* act(yield* planning.lock(tx, id, "this transaction"));
 }
 
 /**

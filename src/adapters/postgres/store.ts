@@ -7,25 +7,25 @@ import { hash } from "node:crypto";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { InlineResult, PlanPart } from "../../ports/store/conductor-store.ts";
-import type { ReaderStart } from "../../ports/store/delivery-store.ts";
-import type { PrunePolicy, PruneResult } from "../../ports/store/operator-store.ts";
+import type { PrunePolicy } from "../../ports/store/operator-store.ts";
 import type { TokenStore } from "../../ports/store/token-store.ts";
 import type { Random } from "../../ports/random.ts";
-import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
-import type { TopicStore } from "../../ports/store/topic-store.ts";
 import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.ts";
-import { runAct } from "../sql/dialect/act.ts";
-import type { PostgresRules } from "./connection/rules.ts";
+import { type Act, runAct } from "../sql/dialect/act.ts";
+import { ownOf } from "./connection/rules.ts";
 import {
   composeConducting,
   composeDelivering,
+  composeEvidence,
+  composeFleet,
   composeOperating,
   composeReading,
   composeRules,
   type RuleRunner,
-} from "../sql/rules/verbs.ts";
-import { composeRunOf, materialise } from "./chunks/lease-runs.ts";
+  type RuleSurroundings,
+} from "../sql/store/verbs.ts";
+import { materialise, materialiseLost } from "./chunks/lease-runs.ts";
 import { writeChunks } from "./chunks/planned-chunks.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import type { BatchRow } from "../sql/rows.ts";
@@ -33,22 +33,19 @@ import { readAddress } from "./connection/address.ts";
 import { Chunks } from "./chunks/chunks.ts";
 import { Connection } from "./connection/connection.ts";
 import { ContentClaims } from "./chunks/content-claims.ts";
-import { composeEvidence } from "./ledger/evidence.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
-import { Loads } from "./reading/load.ts";
 import { migrate, refuseMissing } from "./connection/migrate.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
 import { numberMessages, numberRecords } from "./topics/positions.ts";
-import { Pruning } from "./batches/pruning.ts";
 import { FairShares } from "./limits/fair-shares.ts";
-import { Sweeping } from "./working/sweeping.ts";
-import { Topics } from "./topics/topics.ts";
+import type { RuleTransaction } from "../sql/dialect/transaction.ts";
+import type { SweepGround } from "../sql/working/sweep-ground.ts";
+import { Sweeping } from "../sql/working/sweeping.ts";
+import { composeOpenLeft } from "./working/sweeping.ts";
 import type { Transaction } from "./connection/transaction.ts";
-import { WaitReasons } from "./reading/wait-reasons.ts";
 import { ChangeWatch } from "./connection/watch.ts";
 import { runWithin } from "./caller-transaction.ts";
-import { Workers } from "./fleet/workers.ts";
 import { Settling } from "./working/settling.ts";
 
 export interface PostgresStoreOptions {
@@ -110,32 +107,31 @@ interface Surroundings {
 
 /** The parts behind the store's calls, each made from those before it. */
 function composeParts(connection: Connection, { clock, random, host }: Surroundings) {
+  const permits = new ConcurrencyPermits();
+  const writeOutLeases: RuleSurroundings["writeOutLeases"] = (tx, num) =>
+    materialise(ownOf(tx), num);
   const rules = composeRules({
     host,
     sha256: (text) => hash("sha256", text),
     writeChunks,
-    writeOutLeases: (tx, num) => materialise((tx as PostgresRules).transaction, num),
-    chunkState: `CASE WHEN EXISTS (${composeRunOf("c.state = 'planned'")}) THEN 'leased'
-      ELSE c.state END`,
+    writeOutLeases,
   });
-  const workers = new Workers(host);
   const ledger = new Ledger(rules.records);
-  const topics = new Topics();
-  const chunks = new Chunks(topics);
+  const chunks = new Chunks(rules.known);
   const shares = new FairShares();
-  const permits = new ConcurrencyPermits();
   const buckets = new TokenBuckets();
-  const basis = { ...rules, connection, workers, ledger, topics, chunks, shares, permits, buckets };
+  const basis = { ...rules, connection, ledger, chunks, shares, permits, buckets };
   return {
     ...basis,
     rules,
-    host,
-    pruning: new Pruning(topics),
     settling: new Settling(basis),
     contentClaims: new ContentClaims(chunks),
-    sweeping: new Sweeping(basis),
-    loads: new Loads(host),
-    waitReasons: new WaitReasons(basis),
+    sweeping: new Sweeping({
+      ...rules,
+      openLeft: composeOpenLeft(chunks, ledger),
+      writeOutLeases,
+      writeOutLost: (tx, num, by, gone) => materialiseLost(ownOf(tx), num, by, gone),
+    }),
     changes: new ChangeWatch(connection, clock, random),
   };
 }
@@ -152,10 +148,8 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
     looks: LOOKS,
     ...composeShared(parts),
     ...composeWorking(parts),
-    ...composeLooking(parts),
     ...composeLimiting(parts),
-    ...composeTopics(parts),
-    ...composeEvidence({ ...parts, lock: (tx, id) => lockBatch(parts, tx, id) }),
+    planInline: (part, lease) => connection.write((tx) => planInline(parts, tx, part, lease)),
     watch: (onChange) => changes.watch(onChange),
     within: (transaction, act) => runWithin(connection, parts.planning, transaction, act),
     backup: async () => {
@@ -170,44 +164,54 @@ function composeStore(connection: Connection, surroundings: Surroundings): Store
   };
 }
 
-/** Calls that are rules of both stores. */
-function composeShared(parts: Parts) {
-  const { connection, rules, host, pruning } = parts;
+/** Calls that are rules of both stores. Those that need positions assign them first. */
+function composeShared({ connection, rules, sweeping }: Parts) {
+  const write: RuleRunner["write"] = (rule) => connection.write((tx) => runAct(rule(tx.rules)));
+  const read: RuleRunner["read"] = (rule) => connection.read((tx) => runAct(rule(tx.rules)));
+  const ground: SweepGround = {
+    *read<T>(rule: (tx: RuleTransaction) => Act<T>) {
+      return (yield read(rule)) as T;
+    },
+    *write<T>(rule: (tx: RuleTransaction) => Act<T>) {
+      return (yield write(rule)) as T;
+    },
+  };
   const runner: RuleRunner = {
     name: connection.name,
-    read: (rule) => connection.read((tx) => runAct(rule(tx.rules))),
-    write: (rule) => connection.write((tx) => runAct(rule(tx.rules))),
+    read,
+    write,
+    erase: write,
+    sweep: (sweep) => runAct(sweep(ground)),
   };
-  const delivering = composeDelivering(runner);
-  const reading = composeReading(runner, rules);
-  return {
-    ...composeConducting(runner, rules, host),
+  const verbs = {
+    ...composeConducting(runner, rules),
     ...composeOperating(runner, rules),
-    ...delivering,
-    ...reading,
-    readRecords: async (id: string | null, after: number, limit: number) => {
+    ...composeReading(runner, rules),
+    ...composeDelivering(runner),
+    ...composeEvidence(runner, rules),
+    ...composeFleet(runner, rules, sweeping),
+  };
+  const records =
+    <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
+    async (...args: Args): Promise<T> => {
       await numberRecords(connection);
-      return reading.readRecords(id, after, limit);
-    },
-    readLastPosition: async () => {
-      await numberRecords(connection);
-      return reading.readLastPosition();
-    },
-    planInline: (part: PlanPart, lease: LeaseRequest): Promise<InlineResult> =>
-      connection.write((tx) => planInline(parts, tx, part, lease)),
+      return call(...args);
+    };
+  const messages =
+    <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
+    async (...args: Args): Promise<T> => {
+      await numberMessages(connection);
+      return call(...args);
+    };
+  return {
+    ...verbs,
+    readRecords: records(verbs.readRecords),
+    readLastPosition: records(verbs.readLastPosition),
+    readMessages: messages(verbs.readMessages),
+    listTopics: messages(verbs.listTopics),
     // Positions decide which records a reader starts at, and which it still needs.
-    startReader: async (reader: string, start: ReaderStart): Promise<number> => {
-      await numberRecords(connection);
-      await numberMessages(connection);
-      return delivering.startReader(reader, start);
-    },
-    prune: async (policy: PrunePolicy): Promise<PruneResult> => {
-      await numberRecords(connection);
-      await numberMessages(connection);
-      return policy.dryRun
-        ? connection.read((tx) => pruning.prune(tx, policy))
-        : connection.write((tx) => pruning.prune(tx, policy));
-    },
+    startReader: records(messages(verbs.startReader)),
+    prune: records(messages((policy: PrunePolicy) => verbs.prune(policy))),
   };
 }
 
@@ -229,11 +233,6 @@ async function planInline(
   const [chunk] = leased;
   // Another batch holds its lane, it is paused, or a cap is reached.
   return chunk === undefined || permits === null ? planned : { kind: "leased", chunk, permits };
-}
-
-/** Locks the batch for a change. */
-function lockBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
-  return runAct(parts.planning.lock(tx.rules, id, parts.connection.name));
 }
 
 function findBatch(parts: Parts, tx: Transaction, id: string): Promise<BatchRow> {
@@ -262,13 +261,11 @@ function composeLimiting(parts: Parts): TokenStore {
   };
 }
 
-function composeWorking(parts: Parts): WorkerStore {
-  const { connection, workers, settling, contentClaims, sweeping } = parts;
+function composeWorking(parts: Parts): Omit<WorkerStore, "registerWorker" | "beat" | "sweep"> {
+  const { connection, settling, contentClaims } = parts;
   const write = <T>(change: (tx: Transaction) => Promise<T>): Promise<T> =>
     connection.write(change);
   return {
-    registerWorker: (facts) => write((tx) => workers.register(tx, facts)),
-    beat: (worker, serves, forMs) => write((tx) => workers.beat(tx, worker, serves, forMs)),
     work: async (reports, lease) => {
       // A lease that finds nothing takes no lock, so idle workers do not disturb busy ones.
       if (reports.length === 0 && lease !== null) {
@@ -282,36 +279,5 @@ function composeWorking(parts: Parts): WorkerStore {
     claimContents: (lease, wanted) => write((tx) => contentClaims.claim(tx, lease, wanted)),
     readStops: (ids) => connection.read((tx) => settling.readStops(tx, ids)),
     renew: (worker, leases, leaseMs) => write((tx) => settling.renew(tx, worker, leases, leaseMs)),
-    sweep: (policy) => sweeping.sweep(policy),
-  };
-}
-
-/** Queries that each store answers in its own way. */
-function composeLooking(parts: Parts): Pick<QueryStore, "listLanes" | "readWaiting" | "readLoad"> {
-  const { connection, planning, waitReasons, loads } = parts;
-  return {
-    listLanes: () => connection.read((tx) => waitReasons.listLanes(tx)),
-    readWaiting: (id, chunksMax) =>
-      connection.read(async (tx) => {
-        const row = await runAct(planning.look(tx.rules, id));
-        return row === undefined ? null : waitReasons.explain(tx, row, chunksMax);
-      }),
-    readLoad: (endedSince) => connection.read((tx) => loads.read(tx, endedSince)),
-  };
-}
-
-function composeTopics({
-  connection,
-  topics,
-}: Parts): Pick<TopicStore, "readMessages" | "listTopics"> {
-  return {
-    readMessages: async (topic, after, limit) => {
-      await numberMessages(connection);
-      return connection.read((tx) => topics.read(tx, topic, after, limit));
-    },
-    listTopics: async () => {
-      await numberMessages(connection);
-      return connection.read((tx) => topics.list(tx));
-    },
   };
 }

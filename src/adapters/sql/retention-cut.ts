@@ -1,4 +1,7 @@
-/** A retention policy at an instant: the times before which batches must have ended. */
+/**
+ * A retention policy at an instant: the times before which batches must have ended. An instant
+ * within a millisecond counts as the next whole one.
+ */
 import type { PrunePolicy } from "../../ports/store/operator-store.ts";
 
 export interface Cut {
@@ -11,9 +14,9 @@ export interface Cut {
 
 export function computeCut(policy: PrunePolicy, wallMs: number): Cut {
   const { scratchAgeMs, evidenceAgeMs, batch = null } = policy;
-  const scratchBefore = scratchAgeMs === null ? null : wallMs - scratchAgeMs;
-  const evidenceBefore = evidenceAgeMs === null ? null : wallMs - evidenceAgeMs;
-  return { scratchBefore, evidenceBefore, now: wallMs, batch };
+  const scratchBefore = scratchAgeMs === null ? null : Math.ceil(wallMs - scratchAgeMs);
+  const evidenceBefore = evidenceAgeMs === null ? null : Math.ceil(wallMs - evidenceAgeMs);
+  return { scratchBefore, evidenceBefore, now: Math.ceil(wallMs), batch };
 }
 
 /** Messages belong to their topics: a policy for a single batch does not include them. */

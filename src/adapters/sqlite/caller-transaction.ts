@@ -7,10 +7,9 @@ import { realpathSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SluiceError } from "../../core/base/errors.ts";
 import type { CallerTransactionStore } from "../../ports/store/caller-transaction.ts";
-import type { BatchRow } from "../sql/rows.ts";
-import { type Act, runNow } from "../sql/dialect/act.ts";
+import { runNow } from "../sql/dialect/act.ts";
 import type { Planning } from "../sql/rules/planning.ts";
-import type { RuleTransaction } from "../sql/dialect/transaction.ts";
+import { composeSubmitting, type RuleRunner } from "../sql/store/verbs.ts";
 import { Connection, type ConnectionOptions } from "./connection/connection.ts";
 import { translateError } from "./connection/errors.ts";
 
@@ -39,7 +38,11 @@ export class CallerTransaction {
     try {
       const { transaction: callers } = this.#known.get(db) ?? this.#adopt(db);
       db.exec("SAVEPOINT sluice_within");
-      const result = await act(composeVerbs(this.#parts.planning, callers.rules));
+      const runner: Pick<RuleRunner, "name" | "write"> = {
+        name: "this transaction",
+        write: async (rule) => runNow(rule(callers.rules)),
+      };
+      const result = await act(composeSubmitting(runner, this.#parts.planning));
       db.exec("RELEASE sluice_within");
       return result;
     } catch (error) {
@@ -83,17 +86,4 @@ function refuse(fault: string, path: string): SluiceError {
     field: "transaction",
     hint: `Pass your own DatabaseSync of ${path}, after BEGIN IMMEDIATE; commit or roll back yourself.`,
   });
-}
-
-function composeVerbs(planning: Planning, tx: RuleTransaction): CallerTransactionStore {
-  const run = async <T>(rule: () => Act<T>): Promise<T> => runNow(rule());
-  const find = (id: string): BatchRow => runNow(planning.find(tx, id, "this transaction"));
-  return {
-    submit: (submission) => run(() => planning.submit(tx, submission)),
-    startSlicing: (id, afresh) => run(() => planning.startSlicing(tx, find(id), afresh)),
-    plan: (part) => run(() => planning.plan(tx, find(part.batch), part)),
-    finishSlicing: (id, chunks, fence) =>
-      run(() => planning.finishSlicing(tx, find(id), chunks, fence)),
-    fail: (id, reason) => run(() => planning.fail(tx, find(id), reason)),
-  };
 }

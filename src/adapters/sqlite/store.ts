@@ -11,7 +11,6 @@ import type { InlineResult, PlanPart } from "../../ports/store/conductor-store.t
 import type { TokenStore } from "../../ports/store/token-store.ts";
 import { planInline } from "../../ports/store/plan-inline.ts";
 import type { Random } from "../../ports/random.ts";
-import type { QueryStore } from "../../ports/store/query-store.ts";
 import type { Store } from "../../ports/store/store.ts";
 import type { TransactionalStore } from "../../ports/store/caller-transaction.ts";
 import type { LeaseRequest, WorkerStore } from "../../ports/store/worker-store.ts";
@@ -20,35 +19,33 @@ import { backUp } from "./backup.ts";
 import { Chunks } from "./chunks/chunks.ts";
 import { Connection } from "./connection/connection.ts";
 import { SYNCHRONOUS_MODES, type SynchronousMode } from "./connection/synchronous.ts";
-import { composeEvidence } from "./ledger/evidence.ts";
 import { prepareFolder } from "./connection/file-system.ts";
 import { describeHost, type Host } from "../sql/host.ts";
 import { runNow } from "../sql/dialect/act.ts";
 import {
   composeConducting,
   composeDelivering,
+  composeEvidence,
+  composeFleet,
   composeOperating,
   composeReading,
   composeRules,
   type RuleRunner,
   type Rules,
-} from "../sql/rules/verbs.ts";
+} from "../sql/store/verbs.ts";
 import { commitWithSavepoints } from "./chunks/item-statements.ts";
 import { writeChunks } from "./chunks/planned-chunks.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { TokenBuckets } from "./limits/token-buckets.ts";
-import { Loads } from "./reading/load.ts";
 import { migrate, refuseForeign } from "./connection/migrate.ts";
 import { ConcurrencyPermits } from "./limits/concurrency-permits.ts";
-import { Pruning } from "./batches/pruning.ts";
 import type { BatchRow } from "../sql/rows.ts";
 import { FairShares } from "./limits/fair-shares.ts";
-import { Sweeping } from "./working/sweeping.ts";
+import { Sweeping } from "../sql/working/sweeping.ts";
+import { composeOpenLeft } from "./working/sweeping.ts";
 import { Topics } from "./topics/topics.ts";
-import { WaitReasons } from "./reading/wait-reasons.ts";
 import { ChangeWatch } from "./connection/watch.ts";
 import { CallerTransaction } from "./caller-transaction.ts";
-import { Workers } from "./fleet/workers.ts";
 import { Settling } from "./working/settling.ts";
 
 export interface SqliteStoreOptions {
@@ -76,12 +73,12 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     await migrate(connection);
     const host = options.host ?? describeHost();
     await adoptBoot(connection, clock, host);
+    const permits = new ConcurrencyPermits(connection.transaction);
     const rules = composeRules({
       host,
       sha256: (text) => hash("sha256", text),
       writeChunks,
       writeOutLeases: () => undefined,
-      chunkState: "c.state",
     });
     const callerTransaction = new CallerTransaction({
       connection,
@@ -91,7 +88,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions)
     const transactional: TransactionalStore = {
       within: (transaction, act) => callerTransaction.run(transaction, act),
     };
-    return { ...composeStore({ connection, clock, host, rules }), ...transactional };
+    return { ...composeStore({ connection, clock, rules, permits }), ...transactional };
   } catch (error) {
     connection.close();
     throw error;
@@ -116,26 +113,25 @@ function checkOptions(synchronous: unknown, busyMs: unknown): void {
 interface Surroundings {
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly host: Host;
   readonly rules: Rules;
+  readonly permits: ConcurrencyPermits;
 }
 
 /** The parts behind the store's calls, each made from those before it. */
-function composeParts({ connection, clock, host, rules }: Surroundings) {
-  const workers = new Workers(connection, clock, host);
+function composeParts({ connection, clock, rules, permits }: Surroundings) {
   const ledger = new Ledger(connection, rules.records);
-  const topics = new Topics(connection, clock);
-  const chunks = new Chunks(connection, clock, topics);
+  const chunks = new Chunks(connection, clock, new Topics(connection, rules.known));
   const shares = new FairShares(connection);
-  const permits = new ConcurrencyPermits(connection.transaction);
-  const parts = { ...rules, connection, clock, workers, ledger, topics, chunks, shares, permits };
+  const parts = { ...rules, connection, clock, ledger, chunks, shares, permits };
   return {
     ...parts,
-    pruning: new Pruning(connection, clock, topics),
     settling: new Settling(parts),
-    sweeping: new Sweeping(parts),
-    loads: new Loads(connection, clock, host),
-    waitReasons: new WaitReasons(parts),
+    sweeping: new Sweeping({
+      ...rules,
+      openLeft: composeOpenLeft(chunks, ledger),
+      writeOutLeases: () => undefined,
+      writeOutLost: () => undefined,
+    }),
     buckets: new TokenBuckets(connection, clock),
     changes: new ChangeWatch(connection, clock),
   };
@@ -144,34 +140,32 @@ function composeParts({ connection, clock, host, rules }: Surroundings) {
 type Parts = ReturnType<typeof composeParts>;
 
 function composeStore(surroundings: Surroundings): Store {
-  const { connection, host, rules } = surroundings;
+  const { connection, rules } = surroundings;
   const parts = composeParts(surroundings);
-  const { topics, changes, pruning } = parts;
-  const read = <T>(look: () => T): Promise<T> => connection.read(look);
+  const { changes } = parts;
   const runner: RuleRunner = {
     name: connection.path,
     read: (rule) => connection.read((tx) => runNow(rule(tx.rules))),
     write: (rule) => connection.write((tx) => runNow(rule(tx.rules))),
+    erase: (rule) => connection.erase((tx) => runNow(rule(tx.rules))),
+    sweep: (sweep) =>
+      connection.write(({ rules: tx }) =>
+        runNow(sweep({ read: (rule) => rule(tx), write: (rule) => rule(tx) })),
+      ),
   };
   return {
     name: connection.path,
     dialect: "sqlite",
-    ...composeConducting(runner, rules, host),
+    ...composeConducting(runner, rules),
     ...composeOperating(runner, rules),
     ...composeReading(runner, rules),
     ...composeDelivering(runner),
+    ...composeEvidence(runner, rules),
+    ...composeFleet(runner, rules, parts.sweeping),
     ...composeWorking(parts),
-    ...composeLooking(parts),
     ...composeLimiting(parts),
-    ...composeEvidence({ ...parts, findNum: (id) => findBatch(parts, id).num }),
     planInline: (part, lease) => composePlanInline(parts, part, lease),
-    prune: (policy) =>
-      policy.dryRun
-        ? connection.read(() => pruning.prune(policy))
-        : connection.write(() => pruning.prune(policy)),
     watch: (onChange) => changes.watch(onChange),
-    readMessages: (topic, after, limit) => read(() => topics.read(topic, after, limit)),
-    listTopics: () => read(() => topics.list()),
     backup: (path) => backUp(connection.path, path),
     close: async () => {
       changes.stop();
@@ -221,13 +215,11 @@ function composeLimiting(parts: Parts): TokenStore {
   };
 }
 
-function composeWorking(parts: Parts): WorkerStore {
-  const { connection, workers, settling, sweeping, buckets, topics } = parts;
+function composeWorking(parts: Parts): Omit<WorkerStore, "registerWorker" | "beat" | "sweep"> {
+  const { connection, settling } = parts;
   const write = <T>(change: () => T): Promise<T> => connection.write(change);
   const read = <T>(look: () => T): Promise<T> => connection.read(look);
   return {
-    registerWorker: (facts) => write(() => workers.register(facts)),
-    beat: (worker, serves, forMs) => write(() => workers.beat(worker, serves, forMs)),
     work: async (reports, lease) => {
       // A lease that finds nothing takes no lock, so idle workers do not disturb busy ones.
       const idle =
@@ -243,27 +235,5 @@ function composeWorking(parts: Parts): WorkerStore {
     claimContents: (lease, contents) => write(() => settling.claimContents(lease, contents)),
     readStops: (ids) => read(() => settling.readStops(ids)),
     renew: (worker, leases, leaseMs) => write(() => settling.renew(worker, leases, leaseMs)),
-    sweep: async (policy) =>
-      (await read(() => sweeping.hasWork(policy) || buckets.hasIdle() || topics.hasUnsent()))
-        ? write(() => {
-            buckets.forgetIdle();
-            topics.writeUnsent();
-            return sweeping.sweep(policy);
-          })
-        : { lostLeases: 0, tended: 0, ended: [] },
-  };
-}
-
-/** Queries that each store answers in its own way. */
-function composeLooking(parts: Parts): Pick<QueryStore, "listLanes" | "readWaiting" | "readLoad"> {
-  const { connection, planning, waitReasons, loads } = parts;
-  return {
-    listLanes: () => connection.read(() => waitReasons.listLanes()),
-    readWaiting: (id, chunksMax) =>
-      connection.read(({ rules }) => {
-        const row = runNow(planning.look(rules, id));
-        return row === undefined ? null : waitReasons.explain(row, chunksMax);
-      }),
-    readLoad: (endedSince) => connection.read(() => loads.read(endedSince)),
   };
 }

@@ -13,7 +13,8 @@ import { type LeaseRun, leaveRuns } from "./lease-runs.ts";
 import { ITEM_COLUMNS } from "../connection/rows.ts";
 import { findRuns, type Place } from "./runs.ts";
 import { statement } from "../connection/statement.ts";
-import type { Topics } from "../topics/topics.ts";
+import type { KnownBatches } from "../../sql/topics/message-origin.ts";
+import { MessageDrafts } from "../topics/topics.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
 const SELECT_TRACKED = statement(
@@ -90,10 +91,10 @@ type TrackedRow = ItemRow & {
 };
 
 export class Chunks {
-  readonly #topics: Topics;
+  readonly #known: KnownBatches;
 
-  constructor(topics: Topics) {
-    this.#topics = topics;
+  constructor(known: KnownBatches) {
+    this.#known = known;
   }
 
   /**
@@ -134,7 +135,7 @@ export class Chunks {
 
   /** Collects the changes of one commit to chunks, to write them together. */
   begin(): ChunkWrites {
-    return new ChunkWrites(this.#topics);
+    return new ChunkWrites(this.#known);
   }
 
   /**
@@ -200,11 +201,11 @@ interface ChunkWrite extends Place {
 const STATES = { settled: "settled", kept: "leased", yielded: "waiting" } as const;
 
 export class ChunkWrites {
-  readonly #topics: Topics;
+  readonly #known: KnownBatches;
   readonly #writes: ChunkWrite[] = [];
 
-  constructor(topics: Topics) {
-    this.#topics = topics;
+  constructor(known: KnownBatches) {
+    this.#known = known;
   }
 
   /** `account`: the lease's charge from now on, if a report changes it. */
@@ -249,7 +250,7 @@ export class ChunkWrites {
       all.flatMap(({ run }) => run ?? []),
     );
     this.#sendItems(tx);
-    const drafts = this.#topics.begin();
+    const drafts = new MessageDrafts(this.#known);
     for (const { row, effect } of all) drafts.add(row, effect);
     await drafts.send(tx);
   }

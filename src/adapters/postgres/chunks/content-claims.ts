@@ -4,7 +4,7 @@ import type { ItemContent } from "../../../core/items/report.ts";
 import type { ContentClaim, LeaseRef } from "../../../ports/store/worker-store.ts";
 import type { HeldRow } from "../../sql/step-changes.ts";
 import type { Chunks, HeldChunk } from "./chunks.ts";
-import { composeRunOf } from "./lease-runs.ts";
+import { composeRunOf } from "../../sql/lease-run-of.ts";
 import { statement } from "../connection/statement.ts";
 import { LockTaken } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "../connection/transaction.ts";

@@ -9,7 +9,7 @@ import { type AlikeRow, composeAlike, findRuns, listPlaces } from "./runs.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-export const HELD_COLUMNS =
+const HELD_COLUMNS =
   "batch, step, chunk, start, finish, tracked, losses, outcomes, charge, busy_ms";
 
 export const prefix = (columns: string, table: string): string =>

@@ -6,6 +6,7 @@
  * check both kinds, or write the runs out first, under the lock of their batch.
  */
 import { byKey } from "../../sql/dialect/by-key.ts";
+import { LOST_RUN } from "../../sql/lease-run-of.ts";
 import { statement } from "../connection/statement.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
@@ -22,17 +23,6 @@ export interface LeaseRun {
   readonly until: number;
   /** What each item is charged. */
   readonly item_cost: number;
-}
-
-/**
- * The run that contains the chunk `c`, for a LATERAL join: runs do not overlap, so it is the last
- * one that begins before the chunk. For `planned` chunks; `condition` avoids the lookup for others.
- */
-export function composeRunOf(condition: string): string {
-  return `SELECT near.worker FROM (
-    SELECT r.worker, r.finish FROM lease r
-    WHERE r.batch = c.batch AND r.step = c.step AND r.first <= c.chunk AND ${condition}
-    ORDER BY r.first DESC LIMIT 1) AS near WHERE near.finish > c.chunk`;
 }
 
 const INSERT = statement(
@@ -80,8 +70,6 @@ function composeWriteOut(which: string): string {
    WHERE c.ctid = found.ctid`;
 }
 
-/** A lease `r` that expired by $1, or whose holder is one of $2. */
-export const LOST_RUN = "(r.until <= $1 OR r.worker = ANY($2::bigint[]))";
 const WRITE_OUT = statement(composeWriteOut("WHERE r.batch = $1"));
 const WRITE_OUT_LOST = statement(composeWriteOut(`WHERE ${LOST_RUN} AND r.batch = $3`));
 const WRITE_OUT_SOME = statement(

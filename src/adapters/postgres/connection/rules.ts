@@ -2,6 +2,7 @@
  * A transaction as rules of both stores see it: they yield each question, and go on with its answer.
  */
 import type { Act } from "../../sql/dialect/act.ts";
+import { fillPage, type PageSize } from "../../sql/dialect/page.ts";
 import { renderStatement, type SharedStatement, type Value } from "../../sql/dialect/statement.ts";
 import type {
   ChainHead,
@@ -11,6 +12,8 @@ import type {
 } from "../../sql/dialect/transaction.ts";
 import { type Statement, statement } from "./statement.ts";
 import type { Transaction } from "./transaction.ts";
+
+const LOCK_BATCH = statement("SELECT num FROM batch WHERE num = $1 FOR NO KEY UPDATE");
 
 const rendered = new Map<SharedStatement, Statement>();
 
@@ -51,6 +54,10 @@ export class PostgresRules implements RuleTransaction {
     return (yield this.transaction.all(render(shared), ...values)) as Row[];
   }
 
+  *page<Row>(shared: SharedStatement, values: readonly Value[], size: PageSize<Row>): Act<Row[]> {
+    return fillPage(yield* this.all<Row>(shared, ...values), size);
+  }
+
   *run(shared: SharedStatement, ...values: readonly Value[]): Act<number> {
     return (yield this.transaction.run(render(shared), ...values)) as number;
   }
@@ -79,6 +86,10 @@ export class PostgresRules implements RuleTransaction {
     yield this.transaction.lockAll(kind, names);
   }
 
+  *lockBatch(num: number): Act<boolean> {
+    return (yield this.transaction.get(LOCK_BATCH, num)) !== undefined;
+  }
+
   *tryLockShared(kind: LockKind, name: string): Act<void> {
     yield this.transaction.tryLockShared(kind, name);
   }
@@ -86,4 +97,9 @@ export class PostgresRules implements RuleTransaction {
   notify(): void {
     this.transaction.notify();
   }
+}
+
+/** The transaction behind the rules of this store. */
+export function ownOf(tx: RuleTransaction): Transaction {
+  return (tx as PostgresRules).transaction;
 }

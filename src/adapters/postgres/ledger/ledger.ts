@@ -9,13 +9,10 @@ import {
   type ChunkPlace,
   describeChange,
   type ItemsLink,
-  LEDGER_PAGE_CHARS,
   type LedgerBlock,
 } from "../../../core/ledger/item-ledger.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
 import type { Report } from "../../../ports/store/worker-store.ts";
-import { type LinkRow, toLink } from "../../sql/ledger-rows.ts";
 import { appendLinks, type LinkWrite } from "../../sql/rules/item-links.ts";
 import type { RecordLog } from "../../sql/rules/records.ts";
 import type { BatchRow } from "../../sql/rows.ts";
@@ -32,21 +29,6 @@ const SELECT_KNOWN = statement(
 );
 const SELECT_HEADS = statement(
   "SELECT num, id, record_seq, record_hash FROM batch WHERE id = ANY($1::text[])",
-);
-// Retention removes the first link first: the rest is not a chain any more.
-const OF_BATCH = `batch = (SELECT num FROM batch WHERE id = $1 AND (pruned = 0
-    OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))
-  AND seq > $2 ORDER BY seq LIMIT $3`;
-const SELECT = statement(
-  `SELECT seq, type, body, hash, lines, details FROM (
-     SELECT l.*, sum(size) OVER (ORDER BY seq) AS total, row_number() OVER (ORDER BY seq) AS nth
-     FROM (
-       (SELECT seq, type, body, hash, NULL::text AS lines, NULL::text AS details, 0 AS size
-        FROM record WHERE ${OF_BATCH})
-       UNION ALL
-       (SELECT seq, NULL, body, hash, lines, details, size FROM ledger_link WHERE ${OF_BATCH})
-     ) AS l) AS p
-   WHERE (nth = 1 OR total <= $4) AND nth <= $3 ORDER BY seq`,
 );
 
 /** Which blocks of which reports are already stored: `report/number`. */
@@ -89,11 +71,6 @@ export class Ledger {
   /** Collects the links of one commit, to be written before the records of endings. */
   begin(): LedgerWrites {
     return new LedgerWrites(this.#records);
-  }
-
-  async read(tx: Transaction, id: string, afterSeq: number, limit: number): Promise<LedgerLink[]> {
-    const rows = await tx.all<LinkRow>(SELECT, id, afterSeq, limit, LEDGER_PAGE_CHARS);
-    return rows.map(toLink);
   }
 }
 

@@ -28,9 +28,6 @@ import { statement } from "../connection/statement.ts";
 import { LockTaken } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "../connection/transaction.ts";
 
-/** Idle rows that one sweep removes. */
-const IDLE_MAX = 1_000;
-
 const NAMED = "unnest($1::text[], $2::text[]) AS n(bucket, key)";
 const KNOWN = `SELECT b.bucket, b.key, b.paid_until, b.portions, b.closed_until, b.outages,
     b.outage_mark, b.idle_at
@@ -69,12 +66,6 @@ const COUNT_ENDED = statement(
 const SELECT_CLOSED = statement(
   `SELECT bucket, key, closed_until FROM bucket
    WHERE closed_until > 0 AND closed_until > $1 ORDER BY bucket, key`,
-);
-const FIND_IDLE = statement("SELECT 1 FROM bucket WHERE idle_at <= $1 LIMIT 1");
-const DROP_IDLE = statement(
-  // A bucket that is being drawn from is not idle any more.
-  `DELETE FROM bucket WHERE ctid = ANY(ARRAY(
-     SELECT ctid FROM bucket WHERE idle_at <= $1 LIMIT ${IDLE_MAX} FOR UPDATE SKIP LOCKED))`,
 );
 
 /** A bucket during one transaction. */
@@ -214,17 +205,6 @@ export class TokenBuckets {
   /** Whether an operator has set any rate. */
   async hasRates(tx: Transaction): Promise<boolean> {
     return (await tx.get(FIND_ANY_RATE)) !== undefined;
-  }
-
-  async hasIdle(tx: Transaction): Promise<boolean> {
-    await tx.begin();
-    return (await tx.get(FIND_IDLE, tx.now)) !== undefined;
-  }
-
-  /** A bucket that equals a new one need not be remembered. */
-  async forgetIdle(tx: Transaction): Promise<void> {
-    await tx.begin();
-    await tx.run(DROP_IDLE, tx.now);
   }
 }
 

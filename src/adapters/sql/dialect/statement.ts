@@ -23,6 +23,11 @@ export function statement(text: string): SharedStatement {
   return { text };
 }
 
+/** For a value that is any of those that a query finds: `position ${composeAnyOf("SELECT ...")}`. */
+export function composeAnyOf(select: string): string {
+  return `/*sqlite IN (*//*postgres = ANY(ARRAY(*/${select}/*sqlite )*//*postgres ))*/`;
+}
+
 /** The text of one dialect. */
 export function renderStatement({ text }: SharedStatement, dialect: Dialect): string {
   return text.replace(MARK, (_mark, of: Dialect, part: string) => (of === dialect ? part : ""));

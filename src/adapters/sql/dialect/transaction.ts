@@ -1,5 +1,6 @@
 /** A transaction as the rules of both stores see it. */
 import type { Act } from "./act.ts";
+import type { PageSize } from "./page.ts";
 import type { SharedStatement, Value } from "./statement.ts";
 
 /** What the stores' locks are for. SQLite has one writer at a time, and needs none of them. */
@@ -36,6 +37,8 @@ export interface RuleTransaction {
   begin(): Act<void>;
   get<Row>(statement: SharedStatement, ...values: readonly Value[]): Act<Row | undefined>;
   all<Row>(statement: SharedStatement, ...values: readonly Value[]): Act<Row[]>;
+  /** The first rows, as many as fit a page. SQLite reads no others. */
+  page<Row>(statement: SharedStatement, values: readonly Value[], size: PageSize<Row>): Act<Row[]>;
   /** Returns how many rows it changed. */
   run(statement: SharedStatement, ...values: readonly Value[]): Act<number>;
   /** A change whose answer is not needed. */
@@ -59,6 +62,11 @@ export interface RuleTransaction {
   lock(kind: LockKind, name: string): Act<void>;
   /** In one order for all, so that two transactions that want several never wait for each other. */
   lockAll(kind: LockKind, names: readonly string[]): Act<void>;
+  /**
+   * Waits for the lock for all writes to a batch; false when the batch is gone. Data that was read
+   * before may have changed meanwhile.
+   */
+  lockBatch(num: number): Act<boolean>;
   /** A shared lock; starts again when another transaction holds it exclusively. */
   tryLockShared(kind: LockKind, name: string): Act<void>;
   /** Notifies others after the commit: there is something new to do or to see. */

@@ -1,6 +1,7 @@
 /** The columns that are read of a batch and of an item, for both dialects. */
 
-const PAUSE = `SELECT /*sqlite json_array*//*postgres json_build_array*/(
+/** A pause as JSON; add a WHERE clause. */
+export const PAUSE = `SELECT /*sqlite json_array*//*postgres json_build_array*/(
   scope, name, mode, paused_by, why) FROM pause`;
 /** The pause that applies to a batch `b`, the narrowest first, as JSON; NULL when it may run. */
 export const PAUSE_OF_BATCH = `coalesce(

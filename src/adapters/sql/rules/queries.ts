@@ -18,6 +18,7 @@ import {
   type StoredRecord,
   type StoredResult,
 } from "../../../ports/store/query-store.ts";
+import { CHUNK_STATE } from "../lease-run-of.ts";
 import { type MapRow, Recounting } from "../recounting.ts";
 import { type BatchRow, type ItemRow, readCheckpoint, toSnapshot } from "../rows.ts";
 import { type Act, together } from "../dialect/act.ts";
@@ -53,6 +54,10 @@ const SELECT_NEW_RESULTS = statement(
    WHERE batch = $1 AND step = $2 AND item > $3 AND drive >= $4 AND drive > 1
    ORDER BY item LIMIT $5`,
 );
+const FIND_PLACE = statement(
+  `SELECT c.start, c.finish, c.locator, c.outcomes, ${CHUNK_STATE} AS state
+   FROM chunk c WHERE c.batch = $1 AND c.step = $2 AND c.chunk = $3`,
+);
 const SELECT_CHECKPOINT = statement(
   `SELECT checkpoint_name, checkpoint_data FROM item
    WHERE batch = $1 AND step = $2 AND item = $3`,
@@ -80,17 +85,11 @@ const SELECT_MAPS_FROM = statement(
 export class Queries {
   readonly #deadLetters: DeadLetters;
   readonly #steps: Steps;
-  readonly #selectPlace: SharedStatement;
   readonly #lists = new Map<string, SharedStatement>();
 
-  /** `chunkState`: the state of a chunk `c`, in SQL. */
-  constructor(deadLetters: DeadLetters, steps: Steps, chunkState: string) {
+  constructor(deadLetters: DeadLetters, steps: Steps) {
     this.#deadLetters = deadLetters;
     this.#steps = steps;
-    this.#selectPlace = statement(
-      `SELECT c.start, c.finish, c.locator, c.outcomes, ${chunkState} AS state
-       FROM chunk c WHERE c.batch = $1 AND c.step = $2 AND c.chunk = $3`,
-    );
   }
 
   /** Composed from the filter, so that the planner can use the matching index. */
@@ -195,7 +194,7 @@ export class Queries {
       readonly outcomes: Uint8Array;
     };
     const [row, known, override, letter] = yield* together(
-      tx.get<Row>(this.#selectPlace, num, step, chunk),
+      tx.get<Row>(FIND_PLACE, num, step, chunk),
       tx.get<ItemRow>(SELECT_CHECKPOINT, num, step, item),
       tx.get<{ readonly value: string }>(SELECT_OVERRIDE, num, step, item),
       this.#deadLetters.find(tx, num, step, item),

@@ -10,10 +10,13 @@ import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
 export const FRESH_LIMIT = `/*sqlite min*//*postgres least*/(
   chunks, coalesce(canary_chunks, chunks))`;
 
+/** Chunks that wait for a time, with the condition for it. */
+export const WAITING_CHUNKS = `chunk c /*sqlite INDEXED BY chunk_due WHERE c.state = 'waiting'*/
+  /*postgres WHERE c.due_at IS NOT NULL*/`;
+
 /** When the updated step has something to lease. */
 const LEASABLE_AT = `CASE WHEN next_chunk < ${FRESH_LIMIT} THEN 0 ELSE (
-  SELECT min(c.due_at) FROM chunk c /*sqlite INDEXED BY chunk_due WHERE c.state = 'waiting'*/
-  /*postgres WHERE c.due_at IS NOT NULL*/ AND c.batch = step.batch AND c.step = step.step) END`;
+  SELECT min(c.due_at) FROM ${WAITING_CHUNKS} AND c.batch = step.batch AND c.step = step.step) END`;
 
 /**
  * The chunk that contains item $3 of batch $1 and step $2; NULL for none. Chunks are in the order

@@ -9,7 +9,7 @@ import { type ItemRow, toTrackedItem } from "../../sql/rows.ts";
 import { ITEM_COLUMNS } from "../connection/rows.ts";
 import type { Topics } from "../topics/topics.ts";
 
-export const HELD_COLUMNS =
+const HELD_COLUMNS =
   "batch, step, chunk, start, finish, fence, worker, tracked, losses, outcomes, charge, busy_ms";
 
 export class Chunks {

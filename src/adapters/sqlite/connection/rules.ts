@@ -2,6 +2,7 @@
  * A transaction as rules of both stores see it. Every answer is there at once, so a rule never waits.
  */
 import { type Act, answered } from "../../sql/dialect/act.ts";
+import { fillPage, type PageSize } from "../../sql/dialect/page.ts";
 import type { SharedStatement, Value } from "../../sql/dialect/statement.ts";
 import type { Column, RuleTransaction } from "../../sql/dialect/transaction.ts";
 import type { Transaction } from "./transaction.ts";
@@ -33,6 +34,10 @@ export class SqliteRules implements RuleTransaction {
 
   all<Row>(statement: SharedStatement, ...values: readonly Value[]): Act<Row[]> {
     return answered(this.#transaction.all<Row>(statement, ...values));
+  }
+
+  page<Row>(statement: SharedStatement, values: readonly Value[], size: PageSize<Row>): Act<Row[]> {
+    return answered(fillPage(this.#transaction.iterate<Row>(statement, ...values), size));
   }
 
   run(statement: SharedStatement, ...values: readonly Value[]): Act<number> {
@@ -70,6 +75,10 @@ export class SqliteRules implements RuleTransaction {
 
   lockAll(): Act<void> {
     return answered(undefined);
+  }
+
+  lockBatch(): Act<boolean> {
+    return answered(true);
   }
 
   tryLockShared(): Act<void> {

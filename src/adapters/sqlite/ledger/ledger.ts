@@ -4,12 +4,9 @@ import {
   type ChangeCause,
   type ChunkPlace,
   describeChange,
-  LEDGER_PAGE_CHARS,
   type LedgerBlock,
 } from "../../../core/ledger/item-ledger.ts";
 import type { ChunkEffect, StoredChunk } from "../../../core/items/tracked-item.ts";
-import type { LedgerLink } from "../../../ports/store/ledger-store.ts";
-import { type LinkRow, measureRow, toLink } from "../../sql/ledger-rows.ts";
 import { runNow } from "../../sql/dialect/act.ts";
 import { appendLinks } from "../../sql/rules/item-links.ts";
 import type { RecordLog } from "../../sql/rules/records.ts";
@@ -19,7 +16,6 @@ export class Ledger {
   readonly #connection: Connection;
   readonly #records: RecordLog;
   readonly #findBlock: StatementSync;
-  readonly #select: StatementSync;
 
   constructor(connection: Connection, records: RecordLog) {
     this.#connection = connection;
@@ -28,15 +24,6 @@ export class Ledger {
     this.#findBlock = prepare(
       `SELECT 1 FROM ledger_link INDEXED BY ledger_block
        WHERE batch = ? AND step = ? AND chunk = ? AND fence = ? AND block = ?`,
-    );
-    // Retention removes the first link first: the rest is not a chain any more.
-    const num = `(SELECT num FROM batch WHERE id = ? AND (pruned = 0
-         OR EXISTS (SELECT 1 FROM record r WHERE r.batch = batch.num AND r.seq = 1)))`;
-    this.#select = prepare(
-      `SELECT seq, type, body, hash, NULL AS lines, NULL AS details FROM record
-       WHERE batch = ${num} AND seq > ?
-       UNION ALL SELECT seq, NULL, body, hash, lines, details FROM ledger_link
-       WHERE batch = ${num} AND seq > ? ORDER BY seq LIMIT ?`,
     );
   }
 
@@ -60,17 +47,5 @@ export class Ledger {
 
   #isKnown(num: number, { step, chunk, fence }: ChunkPlace, number: number): boolean {
     return this.#findBlock.get(num, step, chunk, fence, number) !== undefined;
-  }
-
-  read(id: string, afterSeq: number, limit: number): LedgerLink[] {
-    const links: LedgerLink[] = [];
-    let chars = 0;
-    for (const row of this.#select.iterate(id, afterSeq, id, afterSeq, limit)) {
-      const link = row as unknown as LinkRow;
-      chars += measureRow(link);
-      if (links.length > 0 && chars > LEDGER_PAGE_CHARS) break;
-      links.push(toLink(link));
-    }
-    return links;
   }
 }

@@ -30,9 +30,6 @@ const PUT = `INSERT INTO bucket (bucket, key, paid_until, portions, closed_until
     outages = excluded.outages, outage_mark = excluded.outage_mark, idle_at = excluded.idle_at, saved_at = excluded.saved_at,
     saved_at_monotonic = excluded.saved_at_monotonic`;
 
-/** Idle rows that one sweep removes. */
-const IDLE_MAX = 1_000;
-
 export class TokenBuckets {
   readonly #clock: Clock;
   readonly #select: StatementSync;
@@ -41,8 +38,6 @@ export class TokenBuckets {
   readonly #findAnyRate: StatementSync;
   readonly #countEnded: StatementSync;
   readonly #selectClosed: StatementSync;
-  readonly #findIdle: StatementSync;
-  readonly #dropIdle: StatementSync;
 
   constructor(connection: Connection, clock: Clock) {
     this.#clock = clock;
@@ -62,11 +57,6 @@ export class TokenBuckets {
     this.#selectClosed = prepare(
       `SELECT bucket, key, closed_until FROM bucket INDEXED BY bucket_closed
        WHERE closed_until > 0 AND closed_until > ? ORDER BY bucket, key`,
-    );
-    this.#findIdle = prepare("SELECT 1 FROM bucket WHERE idle_at <= ? LIMIT 1");
-    this.#dropIdle = prepare(
-      `DELETE FROM bucket WHERE (bucket, key) IN (
-         SELECT bucket, key FROM bucket WHERE idle_at <= ? LIMIT ${IDLE_MAX})`,
     );
   }
 
@@ -131,15 +121,6 @@ export class TokenBuckets {
   /** Whether an operator has set any rate. */
   hasRates(): boolean {
     return this.#findAnyRate.get() !== undefined;
-  }
-
-  hasIdle(): boolean {
-    return this.#findIdle.get(this.#clock.monotonicMs()) !== undefined;
-  }
-
-  /** A bucket that equals a new one need not be remembered. */
-  forgetIdle(): void {
-    this.#dropIdle.run(this.#clock.monotonicMs());
   }
 
   #find({ bucket, key }: BucketRef): BucketRow | undefined {

@@ -1,5 +1,5 @@
 /** Decisions of a sweep about the rows that it finds: looks at steps, stuck holders, reasons. */
-import type { EndReason } from "../../core/batch/batch.ts";
+import type { EndReason } from "../../../core/batch/batch.ts";
 import {
   computeWatchDelayMs,
   countsAsStall,
@@ -8,9 +8,9 @@ import {
   noteLook,
   type StallFacts,
   type WatchState,
-} from "../../core/batch/watch.ts";
-import type { SweepPolicy } from "../../ports/store/worker-store.ts";
-import { readPause } from "./rows.ts";
+} from "../../../core/batch/watch.ts";
+import type { SweepPolicy } from "../../../ports/store/worker-store.ts";
+import { readPause } from "../rows.ts";
 
 /** A step that is due for a look. */
 export interface WatchedRow {
