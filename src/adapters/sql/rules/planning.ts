@@ -204,7 +204,7 @@ export class Planning {
     const { num, state, step } = batch;
     const { records } = this.#parts;
     if (state === "submitted") {
-      yield* records.move(tx, num, "start_slicing");
+      records.move(tx, batch, "start_slicing");
       yield* records.record(tx, num, { type: "slicing.started", data: { step } });
     } else if (state !== "slicing") {
       return this.#movedOn(batch);
@@ -289,7 +289,7 @@ export class Planning {
     const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
     tx.send(FINISH_PLAN, num, step, canaryChunks);
     if (batch.open === 0 || step > 0) this.#close(tx, num);
-    yield* records.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
+    records.move(tx, batch, active === 1 ? "finish_slicing" : "await_turn");
     yield* steps.adjustRunning(tx, num);
     yield* lifecycle.advanceBatch(tx, num);
     return yield* this.#done(tx, num);
