@@ -22,13 +22,7 @@ import {
   type StepSettings,
 } from "../../../core/batch/step.ts";
 import type { RedrivenItem } from "../redrive.ts";
-import {
-  countAll,
-  type LifecycleRow,
-  readCounts,
-  readSettings,
-  readTally,
-} from "../rows.ts";
+import { countAll, type LifecycleRow, readCounts, readSettings, readTally } from "../rows.ts";
 import { type Act, answered, together } from "../dialect/act.ts";
 import { SELECT_LIFECYCLE } from "./columns.ts";
 import { dropIdleTenants } from "./idle-tenants.ts";
@@ -208,7 +202,12 @@ export class BatchLifecycle {
     };
   }
 
-  *#redrivePass(tx: RuleTransaction, batch: LifecycleRow, items: number, final: boolean): Act<void> {
+  *#redrivePass(
+    tx: RuleTransaction,
+    batch: LifecycleRow,
+    items: number,
+    final: boolean,
+  ): Act<void> {
     const { records, redriving } = this.#parts;
     const { num, step } = batch;
     const drive = batch.drive + 1;
