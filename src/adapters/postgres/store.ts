@@ -226,7 +226,7 @@ async function planInline(
   const planned = await runAct(planning.plan(tx.rules, row, part));
   if (planned.kind !== "planned") return planned;
   const ready = await runAct(planning.find(tx.rules, batch, connection.name));
-  const finished = await runAct(planning.finishSlicing(tx.rules, ready, planned.chunks, fence));
+  const finished = await runAct(planning.finishPlan(tx.rules, ready, planned.chunks, fence));
   if (finished.kind === "moved_on") return { kind: "moved_on", batch: finished.batch };
   const { result } = await settling.work(tx, [], { ...lease, batch });
   const { leased, permits } = result;

@@ -58,6 +58,8 @@ export interface BatchRow extends Counts {
   readonly slice_fence: number;
   readonly last_part: string | null;
   readonly passes: number;
+  /** 1 when the step has a budget or a canary. */
+  readonly watched_failures: number;
   readonly failed_permanent: number;
   readonly failed_transient: number;
   readonly failed_unexpected: number;
@@ -67,12 +69,40 @@ export interface BatchRow extends Counts {
   readonly all_steps: string | null;
 }
 
+/** What is read of a batch to move it on. */
+export type LifecycleRow = Counts &
+  Pick<
+    BatchRow,
+    | "num"
+    | "id"
+    | "pipeline"
+    | "lane"
+    | "active"
+    | "settings"
+    | "state"
+    | "step"
+    | "sealed"
+    | "drive"
+    | "cancel_mode"
+    | "name"
+    | "chunks"
+    | "canary_chunks"
+    | "passes"
+    | "watched_failures"
+    | "failed_permanent"
+    | "failed_transient"
+    | "failed_unexpected"
+    | "all_steps"
+  >;
+
 export function readCounts(row: Counts): Counts {
   const { planned, succeeded, skipped, failed, cancelled, pending } = row;
   return { planned, succeeded, skipped, failed, cancelled, pending };
 }
 
-export function readTally(row: BatchRow): FailureTally {
+export function readTally(
+  row: Pick<BatchRow, "failed_permanent" | "failed_transient" | "failed_unexpected">,
+): FailureTally {
   return {
     permanent: row.failed_permanent,
     transient: row.failed_transient,
@@ -80,11 +110,13 @@ export function readTally(row: BatchRow): FailureTally {
   };
 }
 
-export function readSettings({ settings }: BatchRow): BatchSettings {
+export function readSettings({ settings }: Pick<BatchRow, "settings">): BatchSettings {
   return JSON.parse(settings) as BatchSettings;
 }
 
-export function readSteps(row: BatchRow): StepSnapshot[] {
+type StepsRow = Counts & Pick<BatchRow, "name" | "chunks" | "passes" | "all_steps">;
+
+export function readSteps(row: StepsRow): StepSnapshot[] {
   if (row.all_steps === null) {
     return [{ name: row.name, chunks: row.chunks, passes: row.passes, counts: readCounts(row) }];
   }
@@ -110,7 +142,7 @@ export function readSteps(row: BatchRow): StepSnapshot[] {
 }
 
 /** The sum over all steps. */
-export function countAll(row: BatchRow): Counts {
+export function countAll(row: StepsRow): Counts {
   return addCounts(readSteps(row).map(({ counts }) => counts));
 }
 

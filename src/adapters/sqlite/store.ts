@@ -189,8 +189,7 @@ function composePlanInline(
   return connection.write(({ rules: tx }) =>
     planInline({
       plan: () => runNow(planning.plan(tx, findBatch(parts, batch), part)),
-      finish: (chunks) =>
-        runNow(planning.finishSlicing(tx, findBatch(parts, batch), chunks, fence)),
+      finish: (chunks) => runNow(planning.finishPlan(tx, findBatch(parts, batch), chunks, fence)),
       lease: () => settling.work([], { ...lease, batch }),
     }),
   );

@@ -1,5 +1,5 @@
 /** Plan, finish and lease, combined for stores whose acts are synchronous inside a transaction. */
-import type { ActResult, InlineResult, PlanResult } from "./conductor-store.ts";
+import type { BatchSnapshot, InlineResult, PlanResult } from "./conductor-store.ts";
 import type { LeasedChunk, LeaseRequest, Permits, WorkResult } from "./worker-store.ts";
 
 /** A worker that is ready to run the one chunk of a small batch. */
@@ -8,9 +8,13 @@ export interface InlineWork {
   readonly accept: (chunk: LeasedChunk, permits: Permits) => void;
 }
 
+export type FinishResult =
+  | { readonly kind: "done" }
+  | { readonly kind: "moved_on"; readonly batch: BatchSnapshot };
+
 export interface InlineActs {
   readonly plan: () => PlanResult;
-  readonly finish: (chunks: number) => ActResult;
+  readonly finish: (chunks: number) => FinishResult;
   readonly lease: () => WorkResult;
 }
 

@@ -22,11 +22,12 @@ import {
   type StepSettings,
 } from "../../../core/batch/step.ts";
 import type { RedrivenItem } from "../redrive.ts";
-import { type BatchRow, countAll, readCounts, readSettings, readTally } from "../rows.ts";
+import { countAll, type LifecycleRow, readCounts, readSettings, readTally } from "../rows.ts";
 import { type Act, answered, together } from "../dialect/act.ts";
+import { SELECT_LIFECYCLE } from "./columns.ts";
 import { dropIdleTenants } from "./idle-tenants.ts";
 import type { Lanes } from "./lanes.ts";
-import type { RecordLog } from "./records.ts";
+import { decideNextState, type RecordLog } from "./records.ts";
 import type { NextItems, Redriving } from "./redriving.ts";
 import { statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
@@ -44,6 +45,7 @@ export interface LifecycleParts {
 /** Dead letters that a pass reads at once. */
 const PAGE = 1_000;
 
+const FIND = statement(`${SELECT_LIFECYCLE} WHERE b.num = $1`);
 const CODES = CODES_NEVER_REDRIVEN.map((code) => `'${code}'`).join(", ");
 const REDRIVABLE = `FROM item /*sqlite INDEXED BY item_dead*/ WHERE dead = 1 AND batch = $1 AND step = $2
   AND error_class <> 'permanent' AND code NOT IN (${CODES}) AND discarded_by IS NULL`;
@@ -58,8 +60,9 @@ const SELECT_ABANDONED = statement(
   "SELECT step, chunk, items FROM abandoned WHERE batch = $1 ORDER BY step, chunk",
 );
 const UPDATE_ENDING = statement(
-  `UPDATE batch SET ended_at = $2, reason_code = $3, reason_message = $4, parked_code = NULL,
-     parked_message = NULL WHERE num = $1`,
+  // It leaves its lane, and the lane's queue.
+  `UPDATE batch SET state = $2, active = 0, ended_at = $3, reason_code = $4, reason_message = $5,
+     parked_code = NULL, parked_message = NULL WHERE num = $1`,
 );
 const TOUCH = statement("UPDATE batch SET activity_at = $2 WHERE num = $1");
 const DROP_KEYS = statement("DELETE FROM item_key WHERE batch = $1");
@@ -82,7 +85,7 @@ export class BatchLifecycle {
 
   /** Applies what a change of its items makes due; returns the batches that ended because of it. */
   *advanceBatch(tx: RuleTransaction, num: number): Act<string[]> {
-    const batch = yield* this.#parts.records.get(tx, num);
+    const batch = yield* this.#find(tx, num);
     return (yield* this.#advance(tx, batch))
       ? [batch.id, ...(yield* this.startNextInLane(tx, batch.lane))]
       : [];
@@ -96,7 +99,7 @@ export class BatchLifecycle {
     for (;;) {
       const next = yield* this.#parts.lanes.startNextInLane(tx, lane);
       if (next === null) return ended;
-      const batch = yield* this.#parts.records.get(tx, next);
+      const batch = yield* this.#find(tx, next);
       if (!(yield* this.#advance(tx, batch))) return ended;
       ended.push(batch.id);
     }
@@ -105,7 +108,7 @@ export class BatchLifecycle {
   /** Ends the batch early: items that did not run are cancelled, and no lease is valid any more. */
   *endEarly(
     tx: RuleTransaction,
-    batch: BatchRow,
+    batch: LifecycleRow,
     event: "fail" | "expire" | "cancel",
     reason: EndReason | null,
   ): Act<string[]> {
@@ -113,16 +116,24 @@ export class BatchLifecycle {
     return [batch.id, ...(yield* this.startNextInLane(tx, batch.lane))];
   }
 
+  *#find(tx: RuleTransaction, num: number): Act<LifecycleRow> {
+    const row = yield* tx.get<LifecycleRow>(FIND, num);
+    invariant(row !== undefined, `batch number ${num} exists`);
+    return row;
+  }
+
   /** True when the batch ended. */
-  *#advance(tx: RuleTransaction, batch: BatchRow): Act<boolean> {
+  *#advance(tx: RuleTransaction, batch: LifecycleRow): Act<boolean> {
     const { num } = batch;
-    if (batch.ended_at !== null) return false;
+    if (isEnded(batch.state)) return false;
     if (batch.cancel_mode !== null) {
       if (yield* this.#parts.steps.hasLeases(tx, num)) return false;
       yield* this.#stopAll(tx, batch, "cancel", null);
       return true;
     }
     if (batch.state !== "running") return false;
+    // Its settings are read where they decide something.
+    if (batch.pending > 0 && batch.watched_failures === 0) return false;
     const steps = readSettings(batch).steps;
     const settings = steps[batch.step] as StepSettings;
     const stopped = yield* this.#judgeFailures(tx, batch, settings);
@@ -160,7 +171,7 @@ export class BatchLifecycle {
    */
   *#judgeFailures(
     tx: RuleTransaction,
-    batch: BatchRow,
+    batch: LifecycleRow,
     { budget, canary }: StepSettings,
   ): Act<EndReason | null> {
     const { num, step, planned, failed, sealed, canary_chunks: first } = batch;
@@ -177,12 +188,12 @@ export class BatchLifecycle {
     return null;
   }
 
-  *#countRedrivable(tx: RuleTransaction, { num, step }: BatchRow): Act<number> {
+  *#countRedrivable(tx: RuleTransaction, { num, step }: LifecycleRow): Act<number> {
     return ((yield* tx.get(COUNT_REDRIVABLE, num, step)) as { n: number }).n;
   }
 
   /** A page at a time: the caller redrives the ones that it has seen. */
-  #walkRedrivable(tx: RuleTransaction, { num, step }: BatchRow, dueAt: number): NextItems {
+  #walkRedrivable(tx: RuleTransaction, { num, step }: LifecycleRow, dueAt: number): NextItems {
     let afterItem = -1;
     return function* next(): Act<readonly RedrivenItem[]> {
       const rows = yield* tx.all<{ item: number }>(SELECT_REDRIVABLE, num, step, afterItem, PAGE);
@@ -191,7 +202,12 @@ export class BatchLifecycle {
     };
   }
 
-  *#redrivePass(tx: RuleTransaction, batch: BatchRow, items: number, final: boolean): Act<void> {
+  *#redrivePass(
+    tx: RuleTransaction,
+    batch: LifecycleRow,
+    items: number,
+    final: boolean,
+  ): Act<void> {
     const { records, redriving } = this.#parts;
     const { num, step } = batch;
     const drive = batch.drive + 1;
@@ -207,7 +223,7 @@ export class BatchLifecycle {
   /** Starts the next step that has work; true when there is none and the batch ended. */
   *#startNextStep(
     tx: RuleTransaction,
-    batch: BatchRow,
+    batch: LifecycleRow,
     all: readonly StepSettings[],
   ): Act<boolean> {
     const { records, steps } = this.#parts;
@@ -222,7 +238,7 @@ export class BatchLifecycle {
       if (known === undefined || known.sliced === 0 || settings.carries) {
         steps.beginPlan(tx, num, step);
         tx.send(TOUCH, num, Math.floor(tx.now));
-        yield* records.move(tx, num, "next_step");
+        records.move(tx, batch, "next_step");
         yield* steps.adjustRunning(tx, num);
         yield* records.record(tx, num, { type: "slicing.started", data: { step } });
         return false;
@@ -232,14 +248,14 @@ export class BatchLifecycle {
         return false;
       }
     }
-    const last = yield* records.get(tx, num);
+    const last = yield* this.#find(tx, num);
     yield* this.#end(tx, last, decideEnding(countAll(last)), null);
     return true;
   }
 
   *#stopAll(
     tx: RuleTransaction,
-    batch: BatchRow,
+    batch: LifecycleRow,
     event: "fail" | "expire" | "cancel",
     reason: EndReason | null,
   ): Act<void> {
@@ -248,26 +264,25 @@ export class BatchLifecycle {
     for (const stop of STOP) tx.send(stop, num);
     const { unsentTopic = null } = readSettings(batch).steps[step] as StepSettings;
     if (unsentTopic !== null) tx.send(START_UNSENT, num);
-    yield* this.#end(tx, yield* this.#parts.records.get(tx, num), event, reason);
+    yield* this.#end(tx, yield* this.#find(tx, num), event, reason);
   }
 
   *#end(
     tx: RuleTransaction,
-    batch: BatchRow,
+    batch: LifecycleRow,
     event: BatchEvent,
     reason: EndReason | null,
   ): Act<void> {
     const { records, lanes, steps } = this.#parts;
     const { num } = batch;
-    // An ended batch leaves its lane's queue.
-    const [, state, abandoned] = yield* together(
+    const state = decideNextState(batch.state, event);
+    const [, abandoned] = yield* together(
       tx.lock("lane", batch.lane),
-      records.move(tx, num, event),
       batch.cancel_mode === null ? answered([]) : this.#listAbandoned(tx, num),
     );
     invariant(isEnded(state), `${event} must end a batch`);
     const { code = null, message = null } = reason ?? {};
-    tx.send(UPDATE_ENDING, num, tx.wallMs, code, message);
+    tx.send(UPDATE_ENDING, num, state, tx.wallMs, code, message);
     steps.halt(tx, num);
     tx.send(DROP_KEYS, num);
     lanes.forgetPause(tx, batch.id);
@@ -285,8 +300,8 @@ export class BatchLifecycle {
         reason,
         abandoned,
       }),
+      ...lanes.describeRelease(batch),
     );
-    yield* lanes.release(tx, num, batch.lane);
   }
 
   *#listAbandoned(tx: RuleTransaction, num: number): Act<Abandoned[]> {
@@ -299,7 +314,7 @@ export class BatchLifecycle {
   }
 }
 
-function describeStep(batch: BatchRow): ReturnType<typeof describeStepEnd> {
+function describeStep(batch: LifecycleRow): ReturnType<typeof describeStepEnd> {
   const { step, name } = batch;
   return describeStepEnd({ step, name, counts: readCounts(batch) });
 }

@@ -2,7 +2,12 @@
  * The order of batches in each lane. The holder of a lane and the order of its waiting batches are
  * only changed, or read before a change, under the lane's lock.
  */
-import { type Act as OperatorAct, describeAct, type EndReason } from "../../../core/batch/batch.ts";
+import {
+  type Act as OperatorAct,
+  type BatchRecord,
+  describeAct,
+  type EndReason,
+} from "../../../core/batch/batch.ts";
 import {
   DEFAULT_LANE_POLICY,
   decideStuckHolder,
@@ -13,7 +18,7 @@ import type { LaneMove } from "../../../ports/store/operator-store.ts";
 import { type BatchRow, readPause } from "../rows.ts";
 import { type Act, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH } from "./columns.ts";
-import type { RecordLog } from "./records.ts";
+import { decideNextState, type RecordLog } from "./records.ts";
 import { type SharedStatement, statement } from "../dialect/statement.ts";
 import type { Steps } from "./steps.ts";
 import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
@@ -27,6 +32,8 @@ interface Candidate {
 }
 
 const WAITING = "b.active = 0 AND b.ended_at IS NULL AND b.parked_code IS NULL";
+/** What its turn makes of a batch that is planned. */
+const ON_TURN = decideNextState("ready", "take_turn");
 /** Waiting batches that are read at once, where more than the first one may matter. */
 const PAGE = 100;
 
@@ -35,7 +42,10 @@ const PUT_POLICY = statement(
   `INSERT INTO lane (name, policy) VALUES ($1, $2)
    ON CONFLICT (name) DO UPDATE SET policy = excluded.policy`,
 );
-const FIND_HOLDER = statement("SELECT num FROM batch b WHERE b.lane = $1 AND b.active = 1");
+const FIND_HOLDER = statement(
+  `SELECT (SELECT b.num FROM batch b WHERE b.lane = $1 AND b.active = 1) AS holder,
+     (SELECT l.policy FROM lane l WHERE l.name = $1) AS policy`,
+);
 const SELECT_WAITING = statement(
   `SELECT b.num, b.id, b.pipeline, b.version, b.place, ${PAUSE_OF_BATCH} AS pause
    FROM batch b /*sqlite INDEXED BY batch_waits_in_lane*/
@@ -58,9 +68,10 @@ const LOCK_UNFINISHED = statement(
   "SELECT num FROM batch WHERE lane = $1 AND ended_at IS NULL /*postgres FOR NO KEY UPDATE NOWAIT*/",
 );
 const HOLD = statement(
-  // The first start also sets the deadline, if the batch has a maximum run time. Of two deadlines,
+  // A batch that is planned runs. The first start also sets the deadline, if the batch has a maximum run time. Of two deadlines,
   // either of which may be NULL, the earlier one counts.
-  `UPDATE batch SET active = 1, activity_at = $2, 
+  `UPDATE batch SET active = 1, activity_at = $2,
+     state = CASE WHEN state = 'ready' THEN $4 ELSE state END,
      started_at = coalesce(started_at, CAST($3 AS bigint)),
      deadline_at = CASE WHEN started_at IS NOT NULL THEN deadline_at
        WHEN deadline_at < CAST(CAST($3 AS bigint) + max_run_ms AS bigint) THEN deadline_at
@@ -116,12 +127,10 @@ export class Lanes {
 
   /** Gives a free lane to its next batch; null when it is taken or no batch can run. */
   *startNextInLane(tx: RuleTransaction, lane: string): Act<number | null> {
-    const [, holder, policy] = yield* together(
-      tx.lock("lane", lane),
-      tx.get(FIND_HOLDER, lane),
-      this.getPolicy(tx, lane),
-    );
-    if (holder !== undefined) return null;
+    type Row = { readonly holder: number | null; readonly policy: LanePolicy | null };
+    const [, row] = yield* together(tx.lock("lane", lane), tx.get<Row>(FIND_HOLDER, lane));
+    if (row === undefined || row.holder !== null) return null;
+    const policy = row.policy ?? DEFAULT_LANE_POLICY;
     const [, candidates] = yield* together(
       tx.tryLockShared("pauses", ""),
       this.#listCandidates(tx, lane, policy),
@@ -177,19 +186,22 @@ export class Lanes {
   }
 
   *#start(tx: RuleTransaction, num: number): Act<void> {
-    const row = yield* tx.get(HOLD, num, Math.floor(tx.now), tx.wallMs);
+    const row = yield* tx.get(HOLD, num, Math.floor(tx.now), tx.wallMs, ON_TURN);
     const { step, drive, state } = row as Pick<BatchRow, "step" | "drive" | "state">;
     yield* this.#records.record(tx, num, { type: "batch.started", data: { step, drive } });
-    if (state !== "ready") return;
-    yield* this.#records.move(tx, num, "take_turn");
-    yield* this.#steps.adjustRunning(tx, num);
+    if (state === ON_TURN) yield* this.#steps.adjustRunning(tx, num);
   }
 
   /** Releases the lane; the caller must start the next batch. */
   *release(tx: RuleTransaction, num: number, lane: string): Act<void> {
     const [, released] = yield* together(tx.lock("lane", lane), tx.run(RELEASE, num));
     if (released === 0) return;
-    yield* this.#records.record(tx, num, { type: "batch.released", data: { lane } });
+    yield* this.#records.record(tx, num, describeReleased(lane));
+  }
+
+  /** For a batch that no longer holds its lane, because it ends: `active` is as it was. */
+  describeRelease({ active, lane }: Pick<BatchRow, "active" | "lane">): BatchRecord[] {
+    return active === 1 ? [describeReleased(lane)] : [];
   }
 
   /** Removes a batch from its lane's queue, until an operator resumes it. */
@@ -202,7 +214,7 @@ export class Lanes {
   }
 
   *#stepAside(tx: RuleTransaction, { num, lane, state }: BatchRow): Act<void> {
-    if (state === "running") yield* this.#records.move(tx, num, "step_aside");
+    if (state === "running") this.#records.move(tx, { num, state }, "step_aside");
     yield* this.#steps.adjustRunning(tx, num);
     yield* this.release(tx, num, lane);
   }
@@ -300,4 +312,8 @@ export class Lanes {
   ): Act<number | null> {
     return ((yield* tx.get(find, ...values)) as { readonly place: number | null }).place;
   }
+}
+
+function describeReleased(lane: string): BatchRecord {
+  return { type: "batch.released", data: { lane } };
 }

@@ -316,11 +316,12 @@ export class OperatorActs {
   }
 
   /** To the head of its lane's queue. */
-  *#reopenAt(tx: RuleTransaction, { num, lane, sealed }: BatchRow, step: number): Act<void> {
+  *#reopenAt(tx: RuleTransaction, batch: BatchRow, step: number): Act<void> {
+    const { num, lane, sealed } = batch;
     const { records, lanes, steps, lifecycle } = this.#parts;
     yield* tx.lock("lane", lane);
     tx.send(DROP_ABANDONED, num);
-    yield* records.move(tx, num, "reopen");
+    records.move(tx, batch, "reopen");
     const place = yield* lanes.computeFront(tx, num, lane);
     const row = (yield* tx.get(REOPEN, num, step, place, Math.floor(tx.now))) as { drive: number };
     steps.forgetWatch(tx, num);

@@ -12,6 +12,7 @@ import {
   type SubmitResult,
   describeSubmitted,
 } from "../../../ports/store/conductor-store.ts";
+import type { FinishResult } from "../../../ports/store/plan-inline.ts";
 import { fitsPlan, gatherKeys, isOpen } from "../plan-part.ts";
 import { type BatchRow, readSettings, toSnapshot } from "../rows.ts";
 import { type Act, answered, together } from "../dialect/act.ts";
@@ -97,9 +98,7 @@ const GROW_STEP = statement(
        THEN 0 ELSE leasable_at END
    WHERE batch = $1 AND step = $2`,
 );
-const RAISE_FENCE = statement(
-  "UPDATE step SET slice_fence = slice_fence + 1 WHERE batch = $1 AND step = $2",
-);
+const SET_FENCE = statement("UPDATE step SET slice_fence = $3 WHERE batch = $1 AND step = $2");
 const FINISH_PLAN = statement(
   `UPDATE step SET sliced = 1, sliced_drive = (SELECT drive FROM batch WHERE num = step.batch),
      canary_chunks = CASE WHEN base_chunks > 0 THEN canary_chunks ELSE $3 END
@@ -201,19 +200,21 @@ export class Planning {
   }
 
   *startSlicing(tx: RuleTransaction, batch: BatchRow, afresh: boolean): Act<ActResult> {
-    const { num, state, step } = batch;
+    const { num, step } = batch;
     const { records } = this.#parts;
-    if (state === "submitted") {
-      yield* records.move(tx, num, "start_slicing");
+    if (batch.state !== "submitted" && batch.state !== "slicing") return this.#movedOn(batch);
+    const fence = batch.slice_fence + 1;
+    tx.send(SET_FENCE, num, step, fence);
+    tx.send(TOUCH, num, Math.floor(tx.now));
+    if (batch.state === "submitted") {
+      const state = records.move(tx, batch, "start_slicing");
       yield* records.record(tx, num, { type: "slicing.started", data: { step } });
-    } else if (state !== "slicing") {
-      return this.#movedOn(batch);
-    } else if (afresh) {
+      return { kind: "done", batch: toSnapshot({ ...batch, state, slice_fence: fence }) };
+    }
+    if (afresh) {
       for (const drop of DROP_PLAN) tx.send(drop, num, step);
       tx.send(DROP_KEYS, num);
     }
-    tx.send(RAISE_FENCE, num, step);
-    tx.send(TOUCH, num, Math.floor(tx.now));
     return yield* this.#done(tx, num);
   }
 
@@ -277,6 +278,17 @@ export class Planning {
     chunks: number,
     fence: number,
   ): Act<ActResult> {
+    const finished = yield* this.finishPlan(tx, batch, chunks, fence);
+    return finished.kind === "done" ? yield* this.#done(tx, batch.num) : finished;
+  }
+
+  /** The same, for a caller that does not need the batch as it is afterwards. */
+  *finishPlan(
+    tx: RuleTransaction,
+    batch: BatchRow,
+    chunks: number,
+    fence: number,
+  ): Act<FinishResult> {
     const { num, step, active } = batch;
     const { records, steps, lifecycle } = this.#parts;
     const slices = batch.state === "slicing" && batch.slice_fence === fence;
@@ -289,10 +301,10 @@ export class Planning {
     const canaryChunks = canary === null ? null : computeCanaryChunks(canary, chunkSize);
     tx.send(FINISH_PLAN, num, step, canaryChunks);
     if (batch.open === 0 || step > 0) this.#close(tx, num);
-    yield* records.move(tx, num, active === 1 ? "finish_slicing" : "await_turn");
+    records.move(tx, batch, active === 1 ? "finish_slicing" : "await_turn");
     yield* steps.adjustRunning(tx, num);
     yield* lifecycle.advanceBatch(tx, num);
-    return yield* this.#done(tx, num);
+    return { kind: "done" };
   }
 
   *seal(tx: RuleTransaction, batch: BatchRow): Act<ActResult> {

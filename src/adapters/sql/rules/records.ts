@@ -22,7 +22,6 @@ import type { ChainHead, RuleTransaction } from "../dialect/transaction.ts";
 
 const FIND = statement(`${SELECT_BATCH} WHERE b.num = $1`);
 const FIND_HEAD = statement("SELECT id, record_seq, record_hash FROM batch WHERE num = $1");
-const FIND_STATE = statement("SELECT state FROM batch WHERE num = $1");
 const INSERT_RECORD = statement(
   "INSERT INTO record (batch, seq, type, body, hash) VALUES ($1, $2, $3, $4, $5)",
 );
@@ -81,11 +80,20 @@ export class RecordLog {
     return { id: row.id, seq: row.record_seq, hash: row.record_hash };
   }
 
-  *move(tx: RuleTransaction, num: number, event: BatchEvent): Act<BatchState> {
-    const { state } = (yield* tx.get(FIND_STATE, num)) as { state: BatchState };
-    const next = nextBatchState(state, event);
-    invariant(next !== null, `${event} on a ${state} batch`);
+  /** `state`: as it is. */
+  move(
+    tx: RuleTransaction,
+    { num, state }: Pick<BatchRow, "num" | "state">,
+    event: BatchEvent,
+  ): BatchState {
+    const next = decideNextState(state, event);
     tx.send(UPDATE_STATE, num, next);
     return next;
   }
+}
+
+export function decideNextState(state: BatchState, event: BatchEvent): BatchState {
+  const next = nextBatchState(state, event);
+  invariant(next !== null, `${event} on a ${state} batch`);
+  return next;
 }

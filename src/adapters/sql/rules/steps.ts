@@ -1,7 +1,7 @@
 /** A batch's steps: which one runs, and when it has something to lease. */
 import type { StepSettings } from "../../../core/batch/step.ts";
 import { FIRST_CLOCK } from "../../../core/limits/fair-share.ts";
-import { type Act, answered, together } from "../dialect/act.ts";
+import { type Act, together } from "../dialect/act.ts";
 import { PAUSE_OF_BATCH } from "./columns.ts";
 import { statement } from "../dialect/statement.ts";
 import { LockTaken, type RuleTransaction } from "../dialect/transaction.ts";
@@ -107,6 +107,10 @@ const FORGET_WATCH = statement(
   "UPDATE step SET watch_previous = NULL, watch_stalls = 0 WHERE batch = $1",
 );
 
+interface Adjusted {
+  readonly running: number;
+}
+
 export class Steps {
   add(tx: RuleTransaction, num: number, step: number, settings: StepSettings): void {
     const { name, chunkSize, maxRedrives, budget, canary } = settings;
@@ -136,14 +140,26 @@ export class Steps {
 
   /** Sets whether the current step may be leased from, by its batch's state and pauses. */
   *adjustRunning(tx: RuleTransaction, num: number): Act<void> {
+    if (tx.isRemote) {
+      yield* this.#adjustOnServer(tx, num);
+      return;
+    }
+    const adjusted = yield* tx.all<Adjusted>(ADJUST, num);
+    // Most batches are not the first of their tenant: the share is there, and so is the clock.
+    if (!adjusted.some(isRunning) || (yield* tx.run(SHARE, num)) === 0) return;
+    tx.send(SHARE_CLOCK, num, FIRST_CLOCK.virtual, FIRST_CLOCK.itemMs);
+  }
+
+  /** All in one round trip. */
+  *#adjustOnServer(tx: RuleTransaction, num: number): Act<void> {
     const [, adjusted, , , kept] = yield* together(
       tx.tryLockShared("pauses", ""),
-      tx.all<{ readonly running: number }>(ADJUST, num),
+      tx.all<Adjusted>(ADJUST, num),
       tx.run(SHARE, num),
       tx.run(SHARE_CLOCK, num, FIRST_CLOCK.virtual, FIRST_CLOCK.itemMs),
-      tx.isRemote ? tx.get(KEEP_SHARE, num) : answered(true),
+      tx.get(KEEP_SHARE, num),
     );
-    if (!adjusted.some(({ running }) => running === 1)) return;
+    if (!adjusted.some(isRunning)) return;
     if (kept === undefined) throw new LockTaken(`the share of batch number ${num}`);
     tx.notify();
   }
@@ -182,4 +198,8 @@ export class Steps {
   forgetWatch(tx: RuleTransaction, num: number): void {
     tx.send(FORGET_WATCH, num);
   }
+}
+
+function isRunning({ running }: Adjusted): boolean {
+  return running === 1;
 }

@@ -131,7 +131,7 @@ export class ItemStatements {
     const name = `${values} ${sql}`;
     const known = this.#prepared.get(name);
     if (known !== undefined) return known;
-    const statement = this.#connection.prepare(sql);
+    const statement = this.#connection.prepareForeign(sql);
     // Of several statements the driver takes the first, and silently ignores the others.
     if (!EMPTY_REST.test(sql.slice(statement.sourceSQL.length))) {
       throw new BadStatement("it contains more than one statement; queue each one separately");

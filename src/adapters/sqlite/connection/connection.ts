@@ -8,7 +8,7 @@ import { type Clock, sleep } from "../../../ports/clock.ts";
 import type { Random } from "../../../ports/random.ts";
 import { isBusy, translateError } from "./errors.ts";
 import type { SynchronousMode } from "./synchronous.ts";
-import { Statements, Transaction } from "./transaction.ts";
+import { prepareOnce, Statements, Transaction } from "./transaction.ts";
 
 export interface ConnectionOptions {
   readonly path: string;
@@ -85,7 +85,13 @@ export class Connection {
     });
   }
 
+  /** A statement of the store. */
   prepare(sql: string): StatementSync {
+    return prepareOnce(this.#db, sql);
+  }
+
+  /** A statement of a user, as it is. */
+  prepareForeign(sql: string): StatementSync {
     return this.#db.prepare(sql);
   }
 

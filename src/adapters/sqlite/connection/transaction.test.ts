@@ -1,4 +1,4 @@
-import { DatabaseSync } from "node:sqlite";
+import { constants, DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { runNow } from "../../sql/dialect/act.ts";
 import { statement } from "../../sql/dialect/statement.ts";
@@ -46,4 +46,21 @@ test("rules read and write through the same transaction, at once", () => {
   rules.send(INSERT, 7, "seven");
   expect(runNow(rules.get<{ b: string }>(SELECT, 7, ""))?.b).toBe("seven");
   expect([rules.now, rules.wallMs]).toEqual([10.5, 2_000]);
+});
+
+test("a statement is compiled once, whatever its limit", () => {
+  const db = new DatabaseSync(":memory:");
+  db.exec("CREATE TABLE t (a INTEGER)");
+  const tx = new Transaction(new Statements(db), clock);
+  const first = statement("SELECT a FROM t WHERE a > $1 ORDER BY a LIMIT $2");
+  let compiled = 0;
+  db.setAuthorizer(() => {
+    compiled++;
+    return constants.SQLITE_OK;
+  });
+  tx.all(first, 0, 1);
+  const once = compiled;
+  for (const limit of [1, 2, 3]) tx.all(first, 0, limit);
+  expect(once).toBeGreaterThan(0);
+  expect(compiled).toBe(once);
 });

