@@ -59,7 +59,7 @@ export const rooms: Readonly<Record<string, Rooms>> = {
     ".": [],
   },
   "adapters/sql": {
-    ".": ["dialect"],
+    ".": [],
     dialect: [],
     topics: ["dialect"],
     // Rules of both stores, as generators.
