@@ -25,6 +25,6 @@ export class Topics {
     if (!hasMessages(effect)) return;
     const { rules } = this.#connection.transaction;
     const facts = runNow(this.#known.know(rules, [row.batch])).get(row.batch) as BatchFacts;
-    addMessages(rules, [...listMessages(describeOrigin(facts, row), effect)]);
+    addMessages(rules, listMessages(describeOrigin(facts, row), effect));
   }
 }
