@@ -15,7 +15,6 @@ const PERMITS = "src/adapters/postgres/limits/concurrency-permits.ts";
 const PLANNING = "src/adapters/sql/rules/planning.ts";
 const PRUNING = "src/adapters/postgres/batches/pruning.ts";
 const SETTLING = "src/adapters/postgres/working/settling.ts";
-const STEPS = "src/adapters/sql/rules/steps.ts";
 const TRANSACTION = "src/adapters/postgres/connection/transaction.ts";
 const VERBS = "src/adapters/sql/rules/verbs.ts";
 
@@ -139,21 +138,6 @@ export const postgresLockBugs: readonly Bug[] = [
     file: TRANSACTION,
     before: "    if (row?.got !== true) throw new LockTaken",
     after: "    if (row === undefined) throw new LockTaken",
-  },
-  {
-    name: "postgres-share-not-kept",
-    what: "The share of a tenant is removed while one of its batches starts.",
-    world: "postgres",
-    file: STEPS,
-    before: "    if (kept === undefined) throw new LockTaken",
-    after: "    if (kept === null) throw new LockTaken",
-    also: [
-      {
-        file: STEPS,
-        before: "AND s.running = 1 FOR KEY SHARE OF h NOWAIT",
-        after: "AND s.running = 1",
-      },
-    ],
   },
   {
     name: "postgres-scope-not-locked",

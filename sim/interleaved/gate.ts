@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { createServer, type Server, Socket } from "node:net";
 
 /** A statement at the gate. */
-export interface Statement {
+interface Statement {
   /** Its SQL on one line. */
   readonly text: string;
   readonly bytes: Buffer;
@@ -16,9 +16,10 @@ export interface Statement {
 }
 
 /** Of the connection's transaction: none, under way, failed. */
-export type TransactionStatus = "I" | "T" | "E";
+type TransactionStatus = "I" | "T" | "E";
 
 const LENGTH_BYTES = 4;
+const BEGIN = "BEGIN";
 const DEADLOCK = "40P01";
 
 export class Gate {
@@ -26,10 +27,13 @@ export class Gate {
   readonly #server: URL;
   #port = 0;
   #isOpen = true;
+  /** Statements that pass as they come. */
+  #credit = 0;
   readonly #waiting: Statement[] = [];
   readonly #connections = new Set<GateConnection>();
   /** Something arrived: a statement, or an answer. */
   onChange: () => void = () => undefined;
+  onPassed: (text: string) => void = () => undefined;
   /** The last transaction of the store has let go of its locks. */
   onFreed: () => void = () => undefined;
   /** Statements that the server gave up because of a deadlock. */
@@ -57,8 +61,9 @@ export class Gate {
     return url.href;
   }
 
-  get waiting(): readonly Statement[] {
-    return this.#waiting;
+  /** How many statements wait. */
+  get waiting(): number {
+    return this.#waiting.length;
   }
 
   /** Statements that the server has not answered. */
@@ -75,25 +80,40 @@ export class Gate {
 
   close(): void {
     this.#isOpen = false;
+    this.#credit = 0;
   }
 
   /** Everything passes, also what waits now. */
   open(): void {
     this.#isOpen = true;
-    while (this.#waiting.length > 0) this.pass();
+    this.#forward();
   }
 
-  /** Lets the next statement through. */
-  pass(): Statement {
-    const statement = this.#waiting.shift();
-    if (statement === undefined) throw new Error("no statement waits at the gate");
-    statement.connection.forward(statement);
-    return statement;
+  /** Lets the next statements through, also those that are not here yet. */
+  pass(statements: number): void {
+    this.#credit = statements;
+    this.#forward();
+  }
+
+  /** The rest does not pass. */
+  stopPassing(): void {
+    this.#credit = 0;
+  }
+
+  #forward(): void {
+    while (this.#isOpen || this.#credit > 0) {
+      const statement = this.#waiting.shift();
+      if (statement === undefined) return;
+      // What begins a transaction is of no interest to others: its next statement comes along.
+      if (!statement.text.startsWith(BEGIN)) this.#credit--;
+      statement.connection.forward(statement);
+      this.onPassed(statement.text);
+    }
   }
 
   take(statement: Statement): void {
     this.#waiting.push(statement);
-    if (this.#isOpen) this.pass();
+    this.#forward();
     this.onChange();
   }
 
@@ -124,7 +144,7 @@ export class Gate {
 }
 
 /** One connection of the store. */
-export class GateConnection {
+class GateConnection {
   readonly #gate: Gate;
   readonly #client: Socket;
   readonly #server: Socket;

@@ -63,7 +63,7 @@ export class Judge {
     this.#model = model;
   }
 
-  async explain(from: readonly State[], played: readonly Played[], look: Look): Promise<Verdict> {
+  async explain(from: readonly State[], played: readonly Played[]): Promise<Verdict> {
     const found = new Map<string, State>();
     // Orders in which others come between the transactions of one call are many: only if needed.
     for (const isSplit of [false, true]) {
@@ -73,7 +73,7 @@ export class Judge {
         const ways = this.#listWays(one, isAlone).filter((way) => isSplit || way.length === 1);
         return { played: one, ways, before: [] };
       });
-      for (const state of from) await this.#search(state, left, [], found, look);
+      for (const state of from) await this.#search(state, left, [], found);
       if (found.size > 0 || isAlone) break;
     }
     const states = [...found.values()];
@@ -85,9 +85,8 @@ export class Judge {
     left: readonly Pending[],
     order: readonly string[],
     found: Map<string, State>,
-    look: Look,
   ): Promise<void> {
-    if (left.length === 0) return this.#keep(state, order, found, look);
+    if (left.length === 0) return void found.set(describeState(state), state);
     for (const [nth, next] of left.entries()) {
       const { played, ways, before } = next;
       // Another one was done before this one began.
@@ -99,29 +98,28 @@ export class Judge {
         if (following !== undefined) {
           const ways2: Way[] = [[following, ...last]];
           const rest = { played, ways: ways2, before: [...before, expected] };
-          await this.#search(this.#model.save(), left.with(nth, rest), known, found, look);
+          await this.#search(this.#model.save(), left.with(nth, rest), known, found);
           continue;
         }
         const difference = findFirstDifference(expected, played.outcome);
         if (difference === null) {
-          await this.#search(this.#model.save(), left.toSpliced(nth, 1), known, found, look);
+          await this.#search(this.#model.save(), left.toSpliced(nth, 1), known, found);
         } else this.#note(known, played.call.verb, difference);
       }
     }
   }
 
-  async #keep(
-    state: State,
-    order: readonly string[],
-    found: Map<string, State>,
-    look: Look,
-  ): Promise<void> {
-    const text = describeState(state);
-    if (found.has(text)) return;
-    this.#model.restore(state);
-    const difference = findFirstDifference(await look.read(this.#model.store), look.actual);
-    if (difference === null) found.set(text, state);
-    else this.#note(order, "state", difference);
+  /** Those of the states in which the model holds what the store holds. */
+  async compare(from: readonly State[], { actual, read }: Look): Promise<Verdict> {
+    this.#whys = [];
+    const states: State[] = [];
+    for (const state of from) {
+      this.#model.restore(state);
+      const difference = findFirstDifference(await read(this.#model.store), actual);
+      if (difference === null) states.push(state);
+      else this.#note([], "state", difference);
+    }
+    return states.length > 0 ? { states } : { why: this.#whys };
   }
 
   #note(
@@ -131,7 +129,8 @@ export class Judge {
   ): void {
     if (this.#whys.length >= WHYS_MAX) return;
     const said = describeDifference(difference, ["the model", "PostgreSQL"]);
-    this.#whys.push(`in the order ${order.join(", ")}: ${what}: ${said}`);
+    const after = order.length === 0 ? "" : `in the order ${order.join(", ")}: `;
+    this.#whys.push(`${after}${what}: ${said}`);
   }
 
   /** In most cases there is one: the same call. */

@@ -20,7 +20,7 @@ export class Model {
   }
 
   save(): State {
-    this.#current ??= structuredClone(this.state);
+    this.#current ??= copy(this.state);
     return this.#current;
   }
 
@@ -35,9 +35,8 @@ export class Model {
   restore(saved: State): void {
     if (saved === this.#current) return;
     this.#current = saved;
-    const copy = structuredClone(saved) as unknown as Record<string, unknown>;
     const state = this.state as unknown as Record<string, unknown>;
-    for (const [name, value] of Object.entries(copy)) {
+    for (const [name, value] of Object.entries(copy(saved))) {
       const own = state[name];
       if (own instanceof Map && value instanceof Map) {
         own.clear();
@@ -47,6 +46,11 @@ export class Model {
       } else state[name] = value;
     }
   }
+}
+
+/** Records never change, and are most of it: they are shared. */
+function copy({ records, ...rest }: State): State {
+  return { ...structuredClone(rest), records: [...records] };
 }
 
 /** What no call may depend on, because transactions that do not meet commit in any order. */

@@ -9,7 +9,7 @@ import type { Store } from "../../src/ports/store/store.ts";
 import type { LeasedChunk, WorkResult } from "../../src/ports/store/worker-store.ts";
 import { nameLease } from "../../src/ports/store/worker-store.ts";
 import type { Ground } from "./ground.ts";
-import { Judge, type Look, type Played } from "./judge.ts";
+import { Judge, type Played, type Verdict } from "./judge.ts";
 import { withoutOrder } from "./without-order.ts";
 import { Model } from "./model.ts";
 import { type Line, pick, Schedule } from "./schedule.ts";
@@ -17,9 +17,14 @@ import type { Planned } from "./planned.ts";
 import { THEMES } from "./themes.ts";
 import { Traffic } from "./traffic.ts";
 
-const ROUNDS = 14;
-/** Reading everything is expensive. */
-const LOOKS_EVERY = 7;
+const ROUNDS = 20;
+/**
+ * What the store holds is read after this number of rounds, and after those that several orders
+ * explain. Reading it takes as long as the round.
+ */
+const LOOKS_EVERY = 4;
+/** Everything is compared then. */
+const COMPARES_EVERY = 10;
 const ADVANCES_MS = [0, 0, 1, 5, 30, 60, 250] as const;
 const CALLS = [2, 2, 2, 3, 3, 4] as const;
 
@@ -105,7 +110,7 @@ class Seed {
 
   async #open(): Promise<void> {
     for (const planned of this.#traffic.open()) {
-      if (!(await this.#round([planned], false))) return;
+      if (!(await this.#round([planned]))) return;
     }
   }
 
@@ -115,7 +120,8 @@ class Seed {
       this.#advance(pick(this.#random, ADVANCES_MS));
       const calls = pick(this.#random, CALLS);
       if (!(await this.#round(this.#traffic.draw(theme, calls)))) return;
-      if (round % LOOKS_EVERY === 0) await this.#compareAll();
+      if (round % LOOKS_EVERY === 0 || this.#states.length > 1) await this.#look();
+      if (round % COMPARES_EVERY === 0) await this.#compareAll();
       if (this.#problems.length > 0) return;
     }
   }
@@ -126,8 +132,8 @@ class Seed {
     if (ms > 0) this.#story.push(`${ms} ms pass`);
   }
 
-  /** False when something is wrong. `looks`: compares what the store holds, and not only answers. */
-  async #round(planned: readonly Planned[], looks = true): Promise<boolean> {
+  /** False when something is wrong. */
+  async #round(planned: readonly Planned[]): Promise<boolean> {
     if (planned.length === 0) return true;
     const { lines } = this.#ground;
     const acts = planned.map(({ verb, args }, nth) => ({
@@ -150,8 +156,8 @@ class Seed {
     });
     this.#problems.push(...problems);
     this.#noteLeases(played);
-    await this.#judgeRound(played, looks);
-    if (looks) this.#problems.push(...(await this.#ground.findBroken()));
+    this.#accept(await this.#judge.explain(this.#states, played));
+    if (planned.length > 1) this.#problems.push(...(await this.#ground.findBroken()));
     if (this.#problems.length > 0) return false;
     for (const [nth, { outcome }] of played.entries()) {
       if ("answer" in outcome) (planned[nth] as Planned).learn(outcome.answer);
@@ -171,26 +177,28 @@ class Seed {
     }
   }
 
-  async #judgeRound(played: readonly Played[], looks: boolean): Promise<void> {
-    if (!looks) return this.#accept(played, () => Promise.resolve(null));
+  async #look(): Promise<void> {
     const ids = [...this.#traffic.ids];
-    await this.#accept(played, async (store) => withoutOrder(await readOutline(store, ids)));
+    await this.#compare(async (store) => withoutOrder(await readOutline(store, ids)));
   }
 
   async #compareAll(): Promise<void> {
     const gone = [...this.#traffic.ids];
-    await this.#accept([], async (store) =>
+    await this.#compare(async (store) =>
       withoutOrder(await readCanonicalState(store, { readers: [], gone })),
     );
+  }
+
+  async #compare(read: (store: Store) => Promise<unknown>): Promise<void> {
+    const look = { actual: await read(this.#ground.observer), read };
+    this.#accept(await this.#judge.compare(this.#states, look));
   }
 
   async #compareLeases(): Promise<void> {
     this.#problems.push(...(await this.#ground.findBrokenLeases()));
   }
 
-  async #accept(played: readonly Played[], read: Look["read"]): Promise<void> {
-    const look = { actual: await read(this.#ground.observer), read };
-    const verdict = await this.#judge.explain(this.#states, played, look);
+  #accept(verdict: Verdict): void {
     if ("why" in verdict) {
       this.#problems.push(
         ["no order of the calls explains what happened", ...verdict.why].join("\n    "),

@@ -125,7 +125,7 @@ class Player {
   get canGoOn(): boolean {
     if (this.isUnderWay) return false;
     const { gate, clock } = this.line;
-    return gate.waiting.length > 0 || (this.outcome === null && clock.pauses > 0);
+    return gate.waiting > 0 || (this.outcome === null && clock.pauses > 0);
   }
 
   /** It will send something, or be done, in a moment. */
@@ -149,19 +149,26 @@ export class Schedule {
   }
 }
 
-/** How often the same line goes on, of all times: from fine to coarse. */
-const STICKINESS = [0, 0.4, 0.7, 0.9, 0.97] as const;
+/**
+ * How many statements of a line pass at once, on average: from fine to coarse. `preempt`: one line is
+ * stopped after some statements, and goes on when the others are done. Most races are of this kind.
+ */
+const PACES = [1, 1, 2, 4, "preempt", "preempt", "preempt"] as const;
+/** About as many as a call has. */
+const STOPPED_AFTER_MAX = 25;
 
 class Playing {
   readonly #monitor: pg.Client;
   readonly #random: Random;
   readonly #acts: readonly Act[];
   readonly #players: readonly Player[];
-  readonly #sticks: number;
+  readonly #pace: number | "preempt";
+  /** The first of these that can go on does, if one is preempted. */
+  readonly #order: Player[];
   readonly #story: string[] = [];
   readonly #problems: string[] = [];
-  #last: Player | null = null;
   #step = 0;
+  #isPreempted = false;
   readonly #counts = { statements: 0, waits: 0, retries: 0 };
   #changed: () => void = () => undefined;
 
@@ -170,7 +177,12 @@ class Playing {
     this.#random = random;
     this.#acts = acts;
     this.#players = acts.map(({ line }) => new Player(line));
-    this.#sticks = pick(random, STICKINESS);
+    this.#pace = pick(random, PACES);
+    this.#order = [...this.#players];
+    // In an order that the seed draws.
+    for (let at = this.#order.length; at > 1; at--) {
+      this.#order.push(...this.#order.splice(Math.floor(random.next() * at), 1));
+    }
   }
 
   async play(): Promise<Round> {
@@ -210,6 +222,10 @@ class Playing {
     gate.close();
     gate.onChange = () => this.#changed();
     clock.onChange = () => this.#changed();
+    gate.onPassed = (text) => {
+      this.#counts.statements++;
+      this.#story.push(`${line.name}: ${shorten(text)}`);
+    };
     gate.onFreed = () => {
       for (const other of this.#players) other.isBlocked = false;
     };
@@ -225,25 +241,41 @@ class Playing {
   }
 
   #choose(ready: readonly Player[]): Player {
-    const sticks = this.#random.next() < this.#sticks;
-    if (sticks && this.#last !== null && ready.includes(this.#last)) return this.#last;
-    return pick(this.#random, ready);
+    if (this.#pace !== "preempt") return pick(this.#random, ready);
+    return this.#order.find((player) => ready.includes(player)) as Player;
+  }
+
+  /** It goes on when the others cannot. */
+  #putLast(player: Player): void {
+    this.#order.push(...this.#order.splice(this.#order.indexOf(player), 1));
   }
 
   #act(player: Player): void {
     const { gate, clock, name } = player.line;
-    this.#last = player;
-    player.isBlocked = false;
-    player.hasWaited = false;
-    if (gate.waiting.length > 0) {
-      player.beganAt = Math.min(player.beganAt, this.#step);
-      this.#story.push(`${name}: ${shorten(gate.pass().text)}`);
-      this.#counts.statements++;
-    } else {
+    if (gate.waiting === 0) {
       this.#counts.retries++;
       this.#story.push(`${name} tries again`);
+      gate.stopPassing();
       clock.wake();
+      // It may try again for as long as another one does not go on.
+      this.#putLast(player);
+      return;
     }
+    player.isBlocked = false;
+    player.hasWaited = false;
+    player.beganAt = Math.min(player.beganAt, this.#step);
+    const isLast = this.#players.every((one) => one === player || one.outcome !== null);
+    gate.pass(isLast ? Number.POSITIVE_INFINITY : this.#drawLength(player));
+  }
+
+  #drawLength(player: Player): number {
+    if (this.#pace !== "preempt") {
+      return 1 + Math.floor(-Math.log(1 - this.#random.next()) * (this.#pace - 1));
+    }
+    if (this.#isPreempted) return Number.POSITIVE_INFINITY;
+    this.#isPreempted = true;
+    this.#putLast(player);
+    return 1 + Math.floor(this.#random.next() * STOPPED_AFTER_MAX);
   }
 
   /** Every line has something to send, waits for a lock, or is done. */
@@ -287,6 +319,7 @@ class Playing {
         continue;
       }
       player.isBlocked = true;
+      player.line.gate.stopPassing();
       if (player.hasWaited) continue;
       player.hasWaited = true;
       this.#counts.waits++;

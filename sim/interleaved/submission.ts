@@ -4,6 +4,7 @@ import type { Submission } from "../../src/ports/store/conductor-store.ts";
 import { pick } from "./schedule.ts";
 
 const LONG_MS = 10 ** 9;
+const CAPS = [undefined, undefined, { batch: 1 }, { lane: 2 }, { pipeline: 2 }, { pipeline: 3 }];
 
 export function drawSubmission(random: Random, id: string, lane: string): Submission {
   const step = {
@@ -14,7 +15,7 @@ export function drawSubmission(random: Random, id: string, lane: string): Submis
     canary: null,
   };
   const first = { ...step, name: "one" };
-  const caps = pick(random, [undefined, undefined, { batch: 1 }, { lane: 2 }, { pipeline: 3 }]);
+  const caps = pick(random, CAPS);
   return {
     id,
     pipeline: pick(random, ["p", "p", "q"]),

@@ -85,6 +85,7 @@ export const THEMES: readonly Theme[] = [
   leases,
   leases,
   caps,
+  caps,
   endings,
   endings,
   contents,

@@ -55,10 +55,10 @@ export class Traffic {
   /** Each in its turn, before the first round. */
   *open(): Generator<Planned> {
     for (const { number } of this.workers) {
-      yield call("registerWorker", [{ name: "worker" }]);
-      const serves = PIPELINES.map((pipeline) => ({ pipeline, version: "1" }));
-      yield call("beat", [number, serves, LONG_MS]);
+      yield call("registerWorker", [{ name: `worker ${number}` }]);
     }
+    const serves = PIPELINES.map((pipeline) => ({ pipeline, version: "1" }));
+    yield call("beat", [1, serves, LONG_MS]);
     for (let nth = 0; nth < 3; nth++) yield* this.launch();
   }
 
@@ -187,7 +187,10 @@ export class Traffic {
 
   #lease(): Planned | null {
     const worker = this.#freeWorker();
-    const batch = this.#choose(this.#hasDueWork);
+    // Batches of different lanes meet in the scope of their pipeline.
+    const due = this.#list(this.#hasDueWork);
+    const far = due.length > 0 && this.#chance(0.4) ? pick(this.#random, due) : null;
+    const batch = far ?? this.#choose(this.#hasDueWork);
     if (worker === null || batch === null) return null;
     return this.#work(worker, [], this.#request(worker, batch, this.#chance(0.7)));
   }
