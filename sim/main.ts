@@ -6,6 +6,7 @@
  *   npm run sim -- --seed 42               one seed, with everything that is drawn for it
  *   npm run sim -- --seed 42 --trace       the same, with its whole history
  *   npm run sim -- --seed 42 --store memory  on another store than the seed's own
+ *   npm run sim -- --store postgres --seeds 500  calls that meet on a real server (interleaved/)
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -20,7 +21,8 @@ import { type Cut, readCut, writeCut } from "./traffic/cut.ts";
 import { describeSwarm, drawHour } from "./traffic/draw-hour.ts";
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N] [--jobs N] [--json] [--coverage]
-       npm run sim -- --seed N [--store memory|sqlite] [--cut "..."] [--trace] [--no-shrink]`;
+       npm run sim -- --seed N [--store memory|sqlite] [--cut "..."] [--trace] [--no-shrink]
+       npm run sim -- --store postgres [--seeds N] [--from N] [--seed N] [--trace]`;
 /** With this many seeds, every fault must meet every state. */
 const SEEDS_FOR_COVERAGE = 5_000;
 const STORY_LINES = 80;
@@ -166,10 +168,20 @@ async function conclude(
   return 1;
 }
 
+async function playOnPostgres(options: ReturnType<typeof parse>): Promise<number> {
+  // Only these seeds need the driver.
+  const { playServerSeeds } = await import("./interleaved/command.ts");
+  const { seed, trace } = options;
+  const from = readNumber("from", seed ?? options.from);
+  const seeds = seed === undefined ? readNumber("seeds", options.seeds) : 1;
+  return playServerSeeds({ from, seeds, trace, print });
+}
+
 async function main(): Promise<number> {
   let options: ReturnType<typeof parse>;
   try {
     options = parse();
+    if (options.store === "postgres") return await playOnPostgres(options);
     if (options.seed === undefined) return await playMany(options);
     return await playOne(readNumber("seed", options.seed), readCut(options.cut), options);
   } catch (error) {

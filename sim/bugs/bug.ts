@@ -5,6 +5,9 @@
 
 import type { WorldStore } from "../play-seed.ts";
 
+/** A world of the simulator by its store, or a PostgreSQL server (sim/interleaved). */
+export type HuntedOn = WorldStore | "postgres";
+
 /** One place in one file. */
 export interface Edit {
   /** From the root of the repository. */
@@ -23,7 +26,7 @@ export interface Bug extends Edit {
   /** Further places: other code covers some mistakes, so they do harm only together. */
   readonly also?: readonly Edit[];
   /** Where it shows, unless `pickWorld` says so by its files. */
-  readonly world?: WorldStore;
+  readonly world?: HuntedOn;
   /** Needs many seeds: it is hunted on demand, not with every change. */
   readonly rare?: true;
 }
@@ -32,8 +35,11 @@ export interface Bug extends Edit {
  * The store of the world in which the bug is hunted. What is not in the SQLite adapter is hunted on
  * the reference model alone: beside another store, each of its own bugs would show as a difference.
  */
-export function pickWorld(bug: Bug): WorldStore {
+export function pickWorld(bug: Bug): HuntedOn {
   if (bug.world !== undefined) return bug.world;
+  if (listEdits(bug).some(({ file }) => file.startsWith("src/adapters/postgres/"))) {
+    return "postgres";
+  }
   const isOfSqlite = listEdits(bug).some(({ file }) => /^src\/adapters\/sql(ite)?\//u.test(file));
   return isOfSqlite ? "sqlite" : "memory";
 }

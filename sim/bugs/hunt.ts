@@ -5,6 +5,8 @@
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { startPostgres } from "../../test/support/postgres-server.ts";
+import { dropGround } from "../interleaved/ground.ts";
 import { type Bug, pickWorld } from "./bug.ts";
 import type { PlayerWord, SeedAsked } from "./player.ts";
 
@@ -15,6 +17,8 @@ export interface HuntOptions {
   readonly jobs: number;
   /** Real time for one seed. */
   readonly seedLimitMs?: number;
+  /** A PostgreSQL server, for the bugs that are hunted on one; default one of its own. */
+  readonly server?: string;
   readonly onDone?: (result: HuntResult) => void;
 }
 
@@ -29,6 +33,8 @@ export interface HuntResult {
 
 const PLAYER = fileURLToPath(new URL("./player.ts", import.meta.url));
 const SEED_LIMIT_MS = 30_000;
+/** Each of its statements is a round trip. */
+const SERVER_SEED_LIMIT_MS = 180_000;
 /** Seeds on which a bug may die or hang before its hunt is given up. */
 const MISHAPS_MAX = 3;
 const STDERR_CHARS_MAX = 2_000;
@@ -40,13 +46,50 @@ class Mishap extends Error {}
 class Unfit extends Error {}
 
 export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
-  const clean = new CleanPlayer(options.seedLimitMs ?? SEED_LIMIT_MS);
+  const needsServer = bugs.some((bug) => pickWorld(bug) === "postgres");
+  if (!needsServer) return huntAll(bugs, options, []);
+  if (options.server !== undefined) return huntOn(options.server, bugs, options);
+  const server = await startPostgres();
+  try {
+    return await huntOn(server.address, bugs, options);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function huntOn(
+  server: string,
+  bugs: readonly Bug[],
+  options: HuntOptions,
+): Promise<HuntResult[]> {
+  const started: number[] = [];
+  try {
+    return await huntAll(bugs, { ...options, server }, started);
+  } finally {
+    for (const pid of started) await dropGround(server, pid);
+  }
+}
+
+/** `started`: gets the numbers of the processes. */
+async function huntAll(
+  bugs: readonly Bug[],
+  options: HuntOptions,
+  started: number[],
+): Promise<HuntResult[]> {
+  const start = async (bug: Bug | null): Promise<Player> => {
+    const isOnServer = bug === null ? options.server !== undefined : pickWorld(bug) === "postgres";
+    const usualMs = isOnServer ? SERVER_SEED_LIMIT_MS : SEED_LIMIT_MS;
+    const player = await Player.start(bug?.name ?? null, options.seedLimitMs ?? usualMs);
+    if (player.pid !== undefined) started.push(player.pid);
+    return player;
+  };
+  const clean = new CleanPlayer(() => start(null));
   const results: HuntResult[] = [];
   const waiting = [...bugs.entries()];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [at, bug] = next;
-      const result = await huntOne(bug, clean, options);
+      const result = await huntOne(bug, clean, options, () => start(bug));
       results[at] = result;
       options.onDone?.(result);
     }
@@ -59,8 +102,13 @@ export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<
   return results;
 }
 
-async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Promise<HuntResult> {
-  const { seedsMax, seedLimitMs = SEED_LIMIT_MS } = options;
+async function huntOne(
+  bug: Bug,
+  clean: CleanPlayer,
+  options: HuntOptions,
+  start: () => Promise<Player>,
+): Promise<HuntResult> {
+  const { seedsMax, server = null } = options;
   const store = pickWorld(bug);
   const startedAt = performance.now();
   const conclude = (seeds: number | null, found: string): HuntResult => ({
@@ -76,10 +124,10 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
   try {
     for (let seed = 1; seed <= seedsMax; seed++) {
       try {
-        player ??= await Player.start(bug.name, seedLimitMs);
-        const [problem] = await player.play({ seed, store });
+        player ??= await start();
+        const [problem] = await player.play({ seed, store, server });
         if (problem === undefined) continue;
-        const [ours] = await clean.play({ seed, store });
+        const [ours] = await clean.play({ seed, store, server });
         if (ours === undefined) return conclude(seed, problem);
         unsound++;
       } catch (error) {
@@ -100,20 +148,20 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
 
 /** Plays the code without a bug; each seed once. */
 class CleanPlayer {
-  readonly #seedLimitMs: number;
+  readonly #start: () => Promise<Player>;
   readonly #found = new Map<string, Promise<readonly string[]>>();
   #player: Promise<Player> | null = null;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(seedLimitMs: number) {
-    this.#seedLimitMs = seedLimitMs;
+  constructor(start: () => Promise<Player>) {
+    this.#start = start;
   }
 
   play(asked: SeedAsked): Promise<readonly string[]> {
     const name = `${asked.seed} on ${asked.store}`;
     const known = this.#found.get(name);
     if (known !== undefined) return known;
-    this.#player ??= Player.start(null, this.#seedLimitMs);
+    this.#player ??= this.#start();
     const player = this.#player;
     const played = this.#last.then(async () => (await player).play(asked));
     this.#last = played.catch(() => undefined);
@@ -157,6 +205,10 @@ class Player {
     if (word.kind === "ready") return player;
     player.end();
     throw new Unfit(word.kind === "unfit" ? word.why : `it began with ${word.kind}`);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
   }
 
   async play(asked: SeedAsked): Promise<readonly string[]> {

@@ -13,6 +13,7 @@ import { ledgerBugs } from "./ledger.ts";
 import { limitBugs } from "./limits.ts";
 import { poisonBugs } from "./poison.ts";
 import { rateBugs } from "./rates.ts";
+import { postgresLockBugs } from "./postgres-locks.ts";
 import { redrivingBugs } from "./redriving.ts";
 import { retryingBugs } from "./retrying.ts";
 import { settlingBugs } from "./settling.ts";
@@ -48,6 +49,7 @@ export const bugs: readonly Bug[] = [
   ...shutdownBugs,
   ...sqliteWorkBugs,
   ...sqliteBatchBugs,
+  ...postgresLockBugs,
 ];
 
 export function findBug(name: string): Bug {

@@ -1,6 +1,6 @@
 /**
  * An empty store on PostgreSQL, many times: one schema per test process, whose tables each store
- * finds empty. Creating a schema takes ten times as long.
+ * finds empty.
  */
 import pg from "pg";
 import type { Host } from "../../src/adapters/sql/host.ts";
@@ -9,6 +9,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import type { Store } from "../../src/ports/store/store.ts";
 import { systemClock } from "../../src/runtime/system/system-clock.ts";
 import { SeededRandom } from "../../src/testing/world/seeded-random.ts";
+import { emptySchema } from "./empty-schema.ts";
 import { findBrokenLeases } from "./lease-rows.ts";
 import { askForPostgres } from "./postgres-setup.ts";
 
@@ -54,32 +55,11 @@ export async function openEmptied(time: Pick<Clock, "monotonicMs" | "wallMs">): 
   };
 }
 
-/** Until then deleted rows stay behind: the more of them, the slower every query. */
-const DELETED_MAX = 25;
-const deleted = new Map<string, number>();
-
 async function empty(server: string, schema: string): Promise<void> {
   const client = new pg.Client(server);
   await client.connect();
   try {
-    const tables = await client.query<{ names: string | null }>(
-      `SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') AS names
-       FROM pg_tables WHERE schemaname = $1`,
-      [schema],
-    );
-    const names = tables.rows[0]?.names ?? null;
-    if (names === null) return;
-    const times = deleted.get(schema) ?? 0;
-    deleted.set(schema, times < DELETED_MAX ? times + 1 : 0);
-    // For tables with few rows it takes a tenth of the time.
-    const remove = names.split(", ").map((name) => `DELETE FROM ${name};`);
-    const sequences = await client.query<{ names: string }>(
-      `SELECT string_agg(format('ALTER SEQUENCE %I.%I RESTART;', schemaname, sequencename), '') AS names
-       FROM pg_sequences WHERE schemaname = $1 AND last_value IS NOT NULL`,
-      [schema],
-    );
-    const restart = sequences.rows[0]?.names ?? "";
-    await client.query((times < DELETED_MAX ? remove.join("") : `TRUNCATE ${names};`) + restart);
+    await emptySchema(client, schema);
   } finally {
     await client.end();
   }

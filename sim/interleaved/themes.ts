@@ -1,0 +1,94 @@
+/** The kinds of calls that a seed draws from: each theme makes other transactions meet. */
+
+/** A kind of call. */
+export type Maker =
+  | "submit"
+  | "slice"
+  | "add"
+  | "seal"
+  | "fail"
+  | "lease"
+  | "report"
+  | "finish"
+  | "stumble"
+  | "haunt"
+  | "repeat"
+  | "renew"
+  | "claimContents"
+  | "cancel"
+  | "pause"
+  | "resume"
+  | "setPolicy"
+  | "move"
+  | "redrive"
+  | "prune"
+  | "sweep"
+  | "draw"
+  | "openBucket"
+  | "closeBucket"
+  | "setLimit"
+  | "readStops";
+
+/** What the calls of a seed are drawn from. */
+export type Theme = readonly Maker[];
+
+const times = (count: number, ...makers: Maker[]): Maker[] =>
+  Array.from({ length: count }, () => makers).flat();
+
+/** Submitters, movers and endings in the same lane. */
+const lanes: Theme = [
+  ...times(5, "submit", "finish"),
+  ...times(3, "move", "cancel", "lease"),
+  ...times(2, "resume", "slice", "fail", "stumble"),
+  ...times(1, "pause", "setPolicy", "redrive", "readStops", "sweep"),
+];
+
+const leases: Theme = [
+  ...times(8, "lease", "report"),
+  ...times(2, "renew", "sweep", "finish", "haunt", "repeat"),
+  ...times(1, "cancel", "pause", "resume", "add", "seal", "setLimit"),
+];
+
+const caps: Theme = [
+  ...times(8, "lease"),
+  ...times(3, "renew", "report", "setLimit"),
+  ...times(1, "sweep", "finish", "cancel", "submit", "slice"),
+];
+
+const endings: Theme = [
+  ...times(5, "finish", "lease"),
+  ...times(3, "cancel", "redrive", "stumble"),
+  ...times(2, "seal", "add", "prune", "repeat"),
+  ...times(1, "fail", "pause", "resume", "sweep", "haunt", "slice", "submit", "readStops"),
+];
+
+const contents: Theme = [
+  ...times(6, "claimContents"),
+  ...times(3, "lease", "finish", "report"),
+  ...times(1, "sweep", "cancel", "prune", "redrive"),
+];
+
+const tokens: Theme = [
+  ...times(8, "draw"),
+  ...times(1, "openBucket", "closeBucket", "sweep", "lease"),
+];
+
+const pauses: Theme = [
+  ...times(4, "pause", "resume", "finish"),
+  ...times(2, "submit", "lease", "move", "cancel", "slice"),
+  ...times(1, "setPolicy", "redrive", "report"),
+];
+
+export const THEMES: readonly Theme[] = [
+  lanes,
+  lanes,
+  leases,
+  leases,
+  caps,
+  caps,
+  endings,
+  endings,
+  contents,
+  tokens,
+  pauses,
+];
