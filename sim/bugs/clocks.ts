@@ -43,9 +43,9 @@ export const clockBugs: readonly Bug[] = [
     what: "All leases use the wall clock: a jump of it ends all of them, or none.",
     peers: ["dolphinscheduler#12170"],
     file: SETTLING,
-    before: "const leased = leasing.lease(request, now);",
+    before: "const found = leasing.lease(request, now);",
     after: `const leaseMs = request.leaseMs + this.#clock.wallMs() - now;
-    const leased = leasing.lease({ ...request, leaseMs }, now);`,
+      const found = leasing.lease({ ...request, leaseMs }, now);`,
     also: [
       {
         file: SETTLING,

@@ -13,10 +13,10 @@ const LEASING = "src/adapters/postgres/working/leasing.ts";
 const OPERATORS = "src/adapters/sql/rules/operator-acts.ts";
 const PERMITS = "src/adapters/postgres/limits/concurrency-permits.ts";
 const PLANNING = "src/adapters/sql/rules/planning.ts";
-const PRUNING = "src/adapters/postgres/batches/pruning.ts";
+const PRUNING = "src/adapters/sql/rules/pruning.ts";
 const SETTLING = "src/adapters/postgres/working/settling.ts";
 const TRANSACTION = "src/adapters/postgres/connection/transaction.ts";
-const VERBS = "src/adapters/sql/rules/verbs.ts";
+const VERBS = "src/adapters/sql/store/verbs.ts";
 
 export const postgresLockBugs: readonly Bug[] = [
   {
@@ -105,9 +105,9 @@ export const postgresLockBugs: readonly Bug[] = [
   {
     name: "postgres-lost-lease-taken-without-lock",
     what: "A sweep takes a lost lease back without the lock of its batch.",
-    file: "src/adapters/postgres/connection/batch-lock.ts",
-    before: "FOR NO KEY UPDATE",
-    after: "",
+    file: "src/adapters/postgres/connection/rules.ts",
+    before: "WHERE num = $1 FOR NO KEY UPDATE",
+    after: "WHERE num = $1",
   },
   {
     name: "postgres-report-ignores-fence",
@@ -143,8 +143,15 @@ export const postgresLockBugs: readonly Bug[] = [
     name: "postgres-scope-not-locked",
     what: "Permits of a capped scope are counted without its lock: two workers get the same slot.",
     file: PERMITS,
-    before: '    await tx.lockAll("scope", names);\n',
+    before: '      tx.lockAll("scope", names),\n',
     after: "",
+  },
+  {
+    name: "postgres-permits-of-a-worker-not-locked",
+    what: "Two requests of a worker change its permits at once: both answers have the same number.",
+    file: PERMITS,
+    before: "WHERE id = $1 FOR NO KEY UPDATE",
+    after: "WHERE id = $1",
   },
   {
     name: "postgres-bucket-not-locked",
@@ -178,7 +185,8 @@ export const postgresLockBugs: readonly Bug[] = [
     name: "postgres-retention-takes-no-lock",
     what: "Retention does not lock the batches that it finds: one of them is being redriven.",
     file: PRUNING,
-    before: "LIMIT ${BATCHES_MAX} FOR NO KEY UPDATE OF batch SKIP LOCKED`",
-    after: "LIMIT ${BATCHES_MAX}`",
+    world: "postgres",
+    before: "/*postgres FOR NO KEY UPDATE OF batch SKIP LOCKED*/`",
+    after: "`",
   },
 ];
