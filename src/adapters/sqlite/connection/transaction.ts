@@ -24,7 +24,7 @@ interface Prepared {
  * lane's next batch, which takes 4 without that. An expression is not looked into.
  */
 export function prepareOnce(db: DatabaseSync, sql: string): StatementSync {
-  return db.prepare(sql.replace(/\bLIMIT \?/gu, "LIMIT +?"));
+  return db.prepare(sql.replace(/\bLIMIT\s+\?/gu, "LIMIT +?"));
 }
 
 /** The prepared statements of a connection. */
