@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Tests that compute: as many files at once as the smallest machine has cores. */
 const COMPUTING = { maxWorkers: 2, sequence: { groupOrder: 0 } };
@@ -38,6 +39,7 @@ export default defineConfig({
   test: {
     environment: "node",
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     restoreMocks: true,
     unstubEnvs: true,
     // Most tests start processes of the same modules: compiled once, a command takes a quarter less.
