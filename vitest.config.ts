@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Tests that compute: as many files at once as the smallest machine has cores. */
 const COMPUTING = { maxWorkers: 2, sequence: { groupOrder: 0 } };
@@ -16,12 +17,10 @@ interface Kind {
   readonly exclude?: readonly string[];
   readonly timeoutMs: number;
   readonly load: typeof COMPUTING;
-  /** Its files share a process: they hold no state, and a process for each took longer than its tests. */
-  readonly shared?: boolean;
 }
 
 /** One project for each kind of test, so that each can be run alone: `vitest run --project property`. */
-const project = ({ name, include, exclude = [], timeoutMs, load, shared = false }: Kind) => ({
+const project = ({ name, include, exclude = [], timeoutMs, load }: Kind) => ({
   extends: true as const,
   test: {
     name,
@@ -29,7 +28,9 @@ const project = ({ name, include, exclude = [], timeoutMs, load, shared = false 
     exclude: [...exclude],
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
-    isolate: !shared,
+    // Files run one after the other in a process and leave nothing behind. A process for each cost
+    // half a second of CPU: it loads the engine again, starts commands again, creates schemas again.
+    isolate: false,
     ...load,
   },
 });
@@ -38,6 +39,7 @@ export default defineConfig({
   test: {
     environment: "node",
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     restoreMocks: true,
     unstubEnvs: true,
     // Most tests start processes of the same modules: compiled once, a command takes a quarter less.
@@ -60,7 +62,6 @@ export default defineConfig({
         include: ["src/**/*.test.ts", "bench/*.test.ts"],
         timeoutMs: 10_000,
         load: COMPUTING,
-        shared: true,
       },
       { name: "tidy", include: ["test/tidy/**/*.test.ts"], timeoutMs: 20_000, load: COMPUTING },
       {

@@ -114,7 +114,8 @@ async function playMany(options: ReturnType<typeof parse>): Promise<number> {
     },
   });
   if (process.stderr.isTTY) process.stderr.write("\r");
-  return conclude(totals, (performance.now() - startedAt) / 1_000, options);
+  const tookS = (performance.now() - startedAt) / 1_000;
+  return conclude({ ...totals, regressions: once.length, tookS }, options);
 }
 
 function tellFailure({ seed, problems }: SeedReport): void {
@@ -122,12 +123,14 @@ function tellFailure({ seed, problems }: SeedReport): void {
   print(`seed ${seed} fails:`, ...problems.slice(0, 5).map((problem) => `  - ${problem}`));
 }
 
-async function conclude(
-  totals: Totals,
-  tookS: number,
-  options: ReturnType<typeof parse>,
-): Promise<number> {
-  const { seeds, failed, calls, faults, medianCalls, medianFaults, coverage } = totals;
+interface Conclusion extends Totals {
+  /** Seeds that once failed, and did not fail again. */
+  readonly regressions: number;
+  readonly tookS: number;
+}
+
+async function conclude(totals: Conclusion, options: ReturnType<typeof parse>): Promise<number> {
+  const { seeds, failed, calls, faults, medianCalls, medianFaults, coverage, tookS } = totals;
   const empty = coverage.listEmpty();
   const met = listCells().length - empty.length;
   const judged = Object.fromEntries(
@@ -141,6 +144,8 @@ async function conclude(
     medianCalls,
     medianFaults,
     judged,
+    regressions: totals.regressions,
+    digests: Object.fromEntries(totals.digests),
   };
   if (options.json) print(JSON.stringify({ ...figures, tookS, cells: met, empty }));
   else {

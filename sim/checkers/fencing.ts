@@ -31,7 +31,7 @@ export function checkFencing(scene: Scene): Checker {
   const { world } = scene;
   /** The last grant of each chunk, with its fence. */
   const holders = new Map<string, Holder>();
-  const fences = new WeakMap<Chunk, number>();
+  const fences = new Map<Chunk, number>();
   const planning = checkPlanning(scene);
   /**
    * Batches that ended early while workers held chunks of them; those workers learn of it later.
@@ -76,7 +76,9 @@ export function checkFencing(scene: Scene): Checker {
         }
         for (const { chunks } of batch.steps) {
           for (const chunk of chunks) {
-            if ((fences.get(chunk) ?? 0) > chunk.fence) scene.fail("a fence falls", chunk.fence);
+            const before = fences.get(chunk);
+            if (before === chunk.fence) continue;
+            if ((before ?? 0) > chunk.fence) scene.fail("a fence falls", chunk.fence);
             fences.set(chunk, chunk.fence);
           }
         }

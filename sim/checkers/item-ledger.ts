@@ -34,7 +34,7 @@ interface Line {
 }
 
 export function checkItemLedger(scene: Scene): Checker {
-  const held = new WeakMap<Chunk, number>();
+  const held = new Map<Chunk, number>();
   const runs = new Set<string>();
   return {
     onStart: ({ batch, step, index, attempt, drive }) => {

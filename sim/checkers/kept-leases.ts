@@ -53,7 +53,10 @@ export function checkKeptLeases(scene: Scene): Checker {
       if (verb === "sweep") checkSweep();
       for (const batch of world.store.state.batches.values()) {
         for (const { chunks } of batch.steps) {
-          for (const chunk of chunks) states.set(chunk, chunk.state);
+          for (const chunk of chunks) {
+            // Most are as they were, and looking costs less than writing.
+            if (states.get(chunk) !== chunk.state) states.set(chunk, chunk.state);
+          }
         }
       }
     },

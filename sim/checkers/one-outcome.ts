@@ -30,7 +30,7 @@ interface Seen {
 }
 
 export function checkOneOutcome(scene: Scene): Checker {
-  const seen = new WeakMap<Chunk, Seen>();
+  const seen = new Map<Chunk, Seen>();
   const compare = (batch: Batch, number: number, chunk: Chunk): void => {
     const before = seen.get(chunk);
     if (before?.outcomes === chunk.outcomes) return;

@@ -1,8 +1,7 @@
 /** The tables of the reference pages list exactly what the code has. */
-import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { BATCH_STATES, RECORD_TYPES } from "../../src/core/batch/batch.ts";
 import { DEFAULT_LANE_POLICY, LANE_POLICIES } from "../../src/core/batch/lane.ts";
 import { WHY_CODES } from "../../src/core/batch/why.ts";
@@ -30,6 +29,7 @@ import {
 } from "../../src/runtime/system/settings.ts";
 import { stepMembers, stepOptions } from "../../src/runtime/pipeline/step-check.ts";
 import { Topic } from "../../src/runtime/delivering/topic.ts";
+import { Workspace } from "../support/command-line.ts";
 import { type Page, readPage, ROOT } from "./markdown.ts";
 
 const plain = (cell: string): string => cell.replaceAll("`", "");
@@ -401,21 +401,23 @@ describe("error-codes.md", () => {
   });
 });
 
-describe("cli.md", () => {
+describe("cli.md", async () => {
   const page = readPage("docs/reference/cli.md");
   const text = readFileSync(join(ROOT, page.path), "utf8");
   const printed = new Map<string, string>();
+  const work = new Workspace();
+  afterAll(() => work.remove());
   /** The output of --help of a command; requested once. */
-  const help = (command = ""): string => {
+  const help = async (command = ""): Promise<string> => {
+    const known = printed.get(command);
+    if (known !== undefined) return known;
     const words = command === "" ? [] : command.split(" ");
-    const main = join(ROOT, "dist/cli/main.js");
-    const shown =
-      printed.get(command) ??
-      execFileSync(process.execPath, [main, ...words, "--help"], { encoding: "utf8" });
-    printed.set(command, shown);
-    return shown;
+    const { code, stdout } = await work.run(...words, "--help");
+    expect(code, `${command} --help`).toBe(0);
+    printed.set(command, stdout);
+    return stdout;
   };
-  const program = help();
+  const program = await help();
 
   const sectionOf = (shown: string, title: string): string =>
     new RegExp(`^${title}:\\n((?:  .*\\n)+)`, "m").exec(shown)?.[1] ?? "";
@@ -425,10 +427,11 @@ describe("cli.md", () => {
     [...sectionOf(shown, "Commands").matchAll(/^ {2}([a-z]\S*)/gm)].map(([, name = ""]) => name);
   const commands = listCommands(program);
   /** With subcommands, such as `dead show`. */
-  const all = commands.flatMap((name) => [
-    name,
-    ...(name === "help" ? [] : listCommands(help(name)).map((sub) => `${name} ${sub}`)),
-  ]);
+  const all: string[] = [];
+  for (const name of commands) {
+    const own = name === "help" ? [] : listCommands(await help(name));
+    all.push(name, ...own.map((sub) => `${name} ${sub}`));
+  }
 
   /** The part of the page under a heading, up to the next one. */
   const partOf = (heading: string): string =>
@@ -442,11 +445,11 @@ describe("cli.md", () => {
     expect(commands).toContain("run");
   });
 
-  test.each(all)("has the options and arguments of %s as --help prints them", (name) => {
+  test.each(all)("has the options and arguments of %s as --help prints them", async (name) => {
     const part = partOf(name);
     expect(part, `a heading for ${name}`).not.toBe("");
     if (name === "help") return;
-    const shown = help(name);
+    const shown = await help(name);
     const own = readFlags(sectionOf(shown, "Options")).filter((flags) => !/--help/.test(flags));
     expect(flagsIn(part)).toEqual(own);
     const usage = /^Usage: (.*)$/m.exec(shown)?.[1]?.replace("[options] ", "") ?? "";

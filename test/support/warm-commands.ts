@@ -65,8 +65,11 @@ export class WarmCommands {
   /** Null when the command needs a process of its own. */
   run(folder: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<WarmResult> | null {
     const [name = ""] = args;
-    const loads = LOADING.has(name) || args.some((arg) => arg.startsWith("--pipeline-file"));
-    if (!loads && !PLAIN.has(name)) return null;
+    // Help loads no module and starts nothing, whatever the command does.
+    const isHelp = args.at(-1) === "--help";
+    const named = LOADING.has(name) || args.some((arg) => arg.startsWith("--pipeline-file"));
+    const loads = named && !isHelp;
+    if (!loads && !isHelp && !PLAIN.has(name)) return null;
     if (args.some((arg) => OWN_FLAGS.test(arg))) return null;
     const modules = readModules(folder);
     if (modules === null) return null;
