@@ -209,7 +209,7 @@ export class Planning {
     if (batch.state === "submitted") {
       const state = records.move(tx, batch, "start_slicing");
       yield* records.record(tx, num, { type: "slicing.started", data: { step } });
-      return { kind: "done", batch: toSnapshot({ ...batch, state, slice_fence: fence }) };
+      return { kind: "done", batch: { ...toSnapshot(batch), state, sliceFence: fence } };
     }
     if (afresh) {
       for (const drop of DROP_PLAN) tx.send(drop, num, step);

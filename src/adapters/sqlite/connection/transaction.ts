@@ -109,9 +109,12 @@ export class Transaction {
 
 function bind({ order, count }: Prepared, values: readonly Value[]): Bound[] {
   if (order === null && values.length === count && !values.some(isList)) return values as Bound[];
-  const inOrder =
-    order === null ? values.slice(0, count) : order.map((position) => values[position] as Value);
-  return inOrder.map((value) => (isList(value) ? JSON.stringify(value) : value));
+  const bound: Bound[] = [];
+  for (let at = 0; at < count; at++) {
+    const value = values[order === null ? at : (order[at] as number)] as Value;
+    bound.push(isList(value) ? JSON.stringify(value) : value);
+  }
+  return bound;
 }
 
 function isList(value: Value): value is readonly (string | number | null | Uint8Array)[] {
