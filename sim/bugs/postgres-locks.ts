@@ -165,7 +165,7 @@ export const postgresLockBugs: readonly Bug[] = [
     what: "A draw locks its buckets in the order in which its caller names them.",
     file: BUCKETS,
     before: "ORDER BY b.bucket, b.key FOR UPDATE OF b",
-    after: "FOR UPDATE OF b",
+    after: "ORDER BY array_position($2::text[], b.key) FOR UPDATE OF b",
   },
   {
     name: "postgres-content-not-locked",

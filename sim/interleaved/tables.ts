@@ -22,6 +22,8 @@ const RULES: Readonly<Record<string, string>> = {
        SELECT 1 FROM share h WHERE h.pipeline = s.pipeline AND h.tenant = s.tenant)`,
   "the records of a batch are numbered without a gap":
     "SELECT batch FROM record GROUP BY batch HAVING count(*) <> max(seq) - min(seq) + 1",
+  "the positions of a batch's records are in their order": `SELECT a.batch, a.seq FROM record a JOIN record b ON b.batch = a.batch AND b.seq = a.seq + 1
+     WHERE b.position <= coalesce(a.position, b.position)`,
   "no transaction is left open": `SELECT pid FROM pg_stat_activity WHERE datname = current_database()
        AND state LIKE 'idle in transaction%'`,
 };

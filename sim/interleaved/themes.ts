@@ -50,9 +50,10 @@ const leases: Theme = [
 ];
 
 const caps: Theme = [
-  ...times(8, "lease"),
-  ...times(3, "renew", "report", "setLimit"),
-  ...times(1, "sweep", "finish", "cancel", "submit", "slice"),
+  ...times(9, "lease"),
+  ...times(4, "finish", "report"),
+  ...times(2, "renew", "setLimit", "submit", "slice"),
+  ...times(1, "sweep", "cancel"),
 ];
 
 const endings: Theme = [
@@ -63,9 +64,9 @@ const endings: Theme = [
 ];
 
 const contents: Theme = [
-  ...times(6, "claimContents"),
-  ...times(3, "lease", "finish", "report"),
-  ...times(1, "sweep", "cancel", "prune", "redrive"),
+  ...times(8, "claimContents"),
+  ...times(4, "lease", "report"),
+  ...times(1, "finish", "sweep", "cancel", "prune", "redrive", "submit", "slice"),
 ];
 
 const tokens: Theme = [
@@ -88,6 +89,7 @@ export const THEMES: readonly Theme[] = [
   caps,
   endings,
   endings,
+  contents,
   contents,
   tokens,
   pauses,

@@ -16,7 +16,7 @@ import { composeReport, DEEDS, type Deed, type Held, refer, Worker } from "./wor
 
 const LANES = ["a", "b"] as const;
 const PIPELINES = ["p", "q"] as const;
-const CONTENTS = ["c1", "c2"] as const;
+const CONTENTS = ["c1", "c2", "c3", "c4", "c5"] as const;
 const BY = { by: "ann", why: null } as const;
 const LONG_MS = 10 ** 9;
 const WORKERS = 4;
@@ -249,7 +249,9 @@ export class Traffic {
     if (worker === null) return null;
     const [held] = this.#ofFocus(worker.held) as [Held];
     const { lease, claimed } = held;
-    const names = this.#chance(0.5) ? CONTENTS : CONTENTS.toReversed();
+    const first = this.#focus.nth % (CONTENTS.length - 1);
+    const pair = CONTENTS.slice(first, first + 2);
+    const names = this.#chance(0.5) ? pair : pair.toReversed();
     const contents = names
       .slice(0, Math.min(lease.end - lease.start, this.#chance(0.5) ? 1 : 2))
       .map((content, index) => ({ index, content }));
@@ -267,7 +269,7 @@ export class Traffic {
     const batch = this.#choose(isUnfinished);
     if (batch === null) return null;
     const { id, lane, pipeline } = batch.submission;
-    const scope = pick(this.#random, ["batch", "batch", "lane", "pipeline"] as const);
+    const scope = pick(this.#random, ["batch", "batch", "lane", "pipeline", "pipeline"] as const);
     return { scope, name: { batch: id, lane, pipeline }[scope] };
   }
 
@@ -329,7 +331,7 @@ export class Traffic {
   #draws(): Planned {
     const random = this.#random;
     const keys = this.#chance(0.5) ? ["x", "y"] : ["y", "x"];
-    const draws = keys.slice(0, pick(random, [1, 1, 2])).map((key) => ({
+    const draws = keys.slice(0, pick(random, [1, 2, 2])).map((key) => ({
       bucket: "rate/a",
       key,
       spec: { kind: "rate", perSecond: 7, burst: 3 } as const,

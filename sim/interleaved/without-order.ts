@@ -5,6 +5,11 @@
 
 /** Lists without an order of their own. */
 const SORTED = new Set(["listed", "unfinished", "ended", "unsliced"]);
+/**
+ * Positions are given in the order of commits. After retention the last one that is left depends on
+ * whose records came last.
+ */
+const DROPPED = new Set(["position", "lastPosition"]);
 /** Records of all batches; those of each batch are compared in their order. */
 const COUNTED = new Set(["records"]);
 
@@ -21,7 +26,7 @@ function strip(value: unknown, path: readonly string[]): unknown {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([name]) => name !== "position")
+      .filter(([name]) => !DROPPED.has(name))
       .map(([name, part]) => [name, strip(part, [...path, name])]),
   );
 }
