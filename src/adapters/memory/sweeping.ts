@@ -76,14 +76,15 @@ export class Sweeping {
     for (const batch of this.#listWatched(batches)) {
       if (this.#watch(batch, policy, ended)) tended++;
     }
-    const freed = [
-      ...batches.filter((batch) => this.#parkStale(batch, policy)),
-      ...batches.filter((batch) => this.#tendLane(batch, policy)),
-    ];
-    for (const { submission } of freed) {
+    // Each lane starts its next batch at once, as a server must. A batch that starts now is not
+    // looked at before the next sweep.
+    const holders = batches.filter(mayTend);
+    const start = ({ submission }: Batch): void => {
       tended++;
       ended.push(...this.#lifecycle.startNextInLane(submission.lane));
-    }
+    };
+    for (const batch of holders) if (this.#parkStale(batch, policy)) start(batch);
+    for (const batch of holders) if (this.#tendLane(batch, policy)) start(batch);
     for (const lane of this.#lanes.listIdle()) ended.push(...this.#lifecycle.startNextInLane(lane));
     return { lostLeases: lost.count, tended, ended };
   }
