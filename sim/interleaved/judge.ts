@@ -156,7 +156,8 @@ export class Judge {
    * that it asked for, and it says to ask again at once; or chunks of other batches than the model
    * chooses. What it takes of a batch must be what the model leases from that batch. If all were
    * locked, it ends its transaction, which frees what the worker does not need, and begins another
-   * one.
+   * one. Without a batch it also finds nothing if the batches that it chose from have ended or paused
+   * since it read them.
    */
   #listLeases(
     reports: readonly Report[],
@@ -170,12 +171,16 @@ export class Judge {
       const found = await store.work(reports, { ...lease, itemsMax: 0, chunksMax: 0 });
       return { answer: { ...found, nextDueInMs: CONTENDED_MS } };
     };
+    const passed: Stage = async () => ({
+      answer: await store.work(reports, { ...lease, itemsMax: 0, chunksMax: 0 }),
+    });
     const told: Stage = () => this.#leaseAsTold(reports, lease, leased);
     const same: Stage = async () => ({ answer: await store.work(reports, lease) });
     const ways: Way[] = [];
     if (lease.batch === null && leased.length > 0) ways.push([told]);
     if (isAlone) return ways;
     if (leased.length === 0 && nextDueInMs === CONTENDED_MS) ways.push([nothing]);
+    if (leased.length === 0 && lease.batch === null) ways.push([passed]);
     if (reports.length > 0) return ways;
     return [...ways, ...[[same] as Way, ...ways].map(([last]): Way => [nothing, last])];
   }

@@ -14,7 +14,7 @@ import { withoutOrder } from "./without-order.ts";
 import { Model } from "./model.ts";
 import { type Line, pick, Schedule } from "./schedule.ts";
 import type { Planned } from "./planned.ts";
-import { THEMES } from "./themes.ts";
+import { chooseTheme } from "./themes.ts";
 import { Traffic } from "./traffic.ts";
 
 const ROUNDS = 20;
@@ -115,7 +115,7 @@ class Seed {
   }
 
   async #rounds(): Promise<void> {
-    const theme = pick(this.#random, THEMES);
+    const theme = chooseTheme(this.#seed);
     for (let round = 1; round <= ROUNDS; round++) {
       this.#advance(pick(this.#random, ADVANCES_MS));
       const calls = pick(this.#random, CALLS);
