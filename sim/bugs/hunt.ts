@@ -1,16 +1,23 @@
 /**
- * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem.
- * A problem that the code without the bug has on the same seed is no catch; neither is a process
+ * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem,
+ * first the seeds that are known to catch it. A problem that the code without the bug has on the same seed is no catch; neither is a process
  * that dies, cannot load the bug, or takes too long for a seed.
  */
 import { fork, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Bug, pickWorld } from "./bug.ts";
+import type { KnownSeeds } from "./known-seeds.ts";
 import type { PlayerWord, SeedAsked } from "./player.ts";
+import { listSeeds } from "./seed-order.ts";
 
 export interface HuntOptions {
   /** Seeds 1 to this one. */
   readonly seedsMax: number;
+  /** Seeds that are tried before these. */
+  readonly known?: KnownSeeds;
   /** Bugs that are hunted side by side. */
   readonly jobs: number;
   /** Real time for one seed. */
@@ -22,13 +29,16 @@ export interface HuntResult {
   readonly bug: string;
   /** Seeds until it was caught; null if it was not. */
   readonly seeds: number | null;
+  /** The seed that caught it. */
+  readonly caughtBy: number | null;
   readonly tookMs: number;
   /** What the world found, or why nothing was found. */
   readonly found: string;
 }
 
 const PLAYER = fileURLToPath(new URL("./player.ts", import.meta.url));
-const SEED_LIMIT_MS = 30_000;
+/** A busy machine takes ten times as long as an idle one. */
+const SEED_LIMIT_MS = 120_000;
 /** Seeds on which a bug may die or hang before its hunt is given up. */
 const MISHAPS_MAX = 3;
 const STDERR_CHARS_MAX = 2_000;
@@ -40,32 +50,43 @@ class Mishap extends Error {}
 class Unfit extends Error {}
 
 export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
-  const clean = new CleanPlayer(options.seedLimitMs ?? SEED_LIMIT_MS);
+  const cache = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
+  const clean = new CleanPlayer(cache, options.seedLimitMs ?? SEED_LIMIT_MS);
   const results: HuntResult[] = [];
   const waiting = [...bugs.entries()];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [at, bug] = next;
-      const result = await huntOne(bug, clean, options);
+      const result = await huntOne(bug, clean, cache, options);
       results[at] = result;
       options.onDone?.(result);
     }
   };
   try {
+    // It fills the compile cache for the others.
+    await clean.start();
     await Promise.all(Array.from({ length: options.jobs }, work));
   } finally {
     clean.end();
+    rmSync(cache, { recursive: true });
   }
   return results;
 }
 
-async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Promise<HuntResult> {
+async function huntOne(
+  bug: Bug,
+  clean: CleanPlayer,
+  cache: string,
+  options: HuntOptions,
+): Promise<HuntResult> {
   const { seedsMax, seedLimitMs = SEED_LIMIT_MS } = options;
   const store = pickWorld(bug);
   const startedAt = performance.now();
-  const conclude = (seeds: number | null, found: string): HuntResult => ({
+  let seeds = 0;
+  const conclude = (caughtBy: number | null, found: string): HuntResult => ({
     bug: bug.name,
-    seeds,
+    seeds: caughtBy === null ? null : seeds,
+    caughtBy,
     tookMs: Math.round(performance.now() - startedAt),
     found,
   });
@@ -74,9 +95,10 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
   let unsound = 0;
   let player: Player | null = null;
   try {
-    for (let seed = 1; seed <= seedsMax; seed++) {
+    for (const seed of listSeeds(bug, options.known?.get(bug.name) ?? [], seedsMax)) {
+      seeds++;
       try {
-        player ??= await Player.start(bug.name, seedLimitMs);
+        player ??= await Player.start(bug.name, cache, seedLimitMs);
         const [problem] = await player.play({ seed, store });
         if (problem === undefined) continue;
         const [ours] = await clean.play({ seed, store });
@@ -100,22 +122,27 @@ async function huntOne(bug: Bug, clean: CleanPlayer, options: HuntOptions): Prom
 
 /** Plays the code without a bug; each seed once. */
 class CleanPlayer {
+  readonly #cache: string;
   readonly #seedLimitMs: number;
   readonly #found = new Map<string, Promise<readonly string[]>>();
   #player: Promise<Player> | null = null;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(seedLimitMs: number) {
+  constructor(cache: string, seedLimitMs: number) {
+    this.#cache = cache;
     this.#seedLimitMs = seedLimitMs;
+  }
+
+  start(): Promise<Player> {
+    this.#player ??= Player.start(null, this.#cache, this.#seedLimitMs);
+    return this.#player;
   }
 
   play(asked: SeedAsked): Promise<readonly string[]> {
     const name = `${asked.seed} on ${asked.store}`;
     const known = this.#found.get(name);
     if (known !== undefined) return known;
-    this.#player ??= Player.start(null, this.#seedLimitMs);
-    const player = this.#player;
-    const played = this.#last.then(async () => (await player).play(asked));
+    const played = this.#last.then(async () => (await this.start()).play(asked));
     this.#last = played.catch(() => undefined);
     this.#found.set(name, played);
     return played;
@@ -134,10 +161,11 @@ class Player {
   #onWord: (word: PlayerWord) => void = () => undefined;
   #onMishap: (mishap: Mishap) => void = () => undefined;
 
-  private constructor(bug: string | null, seedLimitMs: number) {
+  private constructor(bug: string | null, cache: string, seedLimitMs: number) {
     this.#seedLimitMs = seedLimitMs;
     this.#child = fork(PLAYER, bug === null ? [] : [bug], {
       execArgv: [],
+      env: { ...process.env, NODE_COMPILE_CACHE: cache },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child.stderr?.on("data", (data: Buffer) => {
@@ -151,8 +179,8 @@ class Player {
     });
   }
 
-  static async start(bug: string | null, seedLimitMs: number): Promise<Player> {
-    const player = new Player(bug, seedLimitMs);
+  static async start(bug: string | null, cache: string, seedLimitMs: number): Promise<Player> {
+    const player = new Player(bug, cache, seedLimitMs);
     const word = await player.#listen();
     if (word.kind === "ready") return player;
     player.end();
