@@ -1,7 +1,8 @@
 /**
  * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem,
- * first the seeds that are known to catch it. A problem that the code without the bug has on the same seed is no catch; neither is a process
- * that dies, cannot load the bug, or takes too long for a seed.
+ * the seeds that are known to catch it first. A problem that the code without the bug has on the
+ * same seed is no catch; neither is a process that dies, cannot load the bug, or takes too long for
+ * a seed.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -27,9 +28,9 @@ export interface HuntOptions {
 
 export interface HuntResult {
   readonly bug: string;
-  /** Seeds until it was caught; null if it was not. */
+  /** How many seeds were played until one caught it; null if none did. */
   readonly seeds: number | null;
-  /** The seed that caught it. */
+  /** That seed. */
   readonly caughtBy: number | null;
   readonly tookMs: number;
   /** What the world found, or why nothing was found. */

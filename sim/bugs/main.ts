@@ -33,7 +33,7 @@ const HELP = `npm run sim:bugs -- [--seeds N] [--jobs N] [--fresh] [--save] [--j
 --seeds N  seeds to play after the known ones (default: 1000)
 --jobs N   bugs to hunt side by side (default: 2)
 --fresh    ignore the known seeds
---save     write the seeds that catch a bug to known-seeds.txt
+--save     write the seeds that catch a bug to sim/bugs/known-seeds.txt
 --json     print one object per line
 
 Hunts all deliberate bugs, or the named ones:

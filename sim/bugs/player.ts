@@ -39,6 +39,8 @@ async function serve(name: string | undefined): Promise<void> {
       send({ kind: "played", seed, problems }),
     );
   });
+  // A hunt that was stopped leaves no process behind.
+  process.on("disconnect", () => process.exit());
   // A module with a bug must not take the place of the sound one.
   if (name === undefined) flushCompileCache();
   send({ kind: "ready" });
