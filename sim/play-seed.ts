@@ -35,6 +35,8 @@ export type WorldStore = (typeof WORLD_STORES)[number];
 export interface PlayOptions extends Pick<TrafficOptions, "wrapStore"> {
   /** Default: the seed's own. */
   readonly store?: WorldStore;
+  /** Ends the play with its first problem. */
+  readonly firstOnly?: boolean;
 }
 
 const SQLITE_EVERY = 3;
@@ -48,12 +50,13 @@ export function pickStore(seed: number): WorldStore {
 export async function playSeed(
   seed: number,
   cut: Cut = WHOLE,
-  { store = pickStore(seed), ...options }: PlayOptions = {},
+  { store = pickStore(seed), firstOnly = false, ...options }: PlayOptions = {},
 ): Promise<Played> {
-  return store === "memory" ? play(seed, cut, options) : playOnSqlite(seed, cut);
+  if (store === "sqlite") return playOnSqlite(seed, cut, firstOnly);
+  return play(seed, cut, { ...options, endsWhen: (problems) => firstOnly && problems.length > 0 });
 }
 
-async function playOnSqlite(seed: number, cut: Cut): Promise<Played> {
+async function playOnSqlite(seed: number, cut: Cut, firstOnly: boolean): Promise<Played> {
   const clock = new StoreClock();
   const random = new SeededRandom(seed);
   const sqlite = await openSqliteStore(":memory:", { clock, random, host: HOST });
@@ -66,6 +69,8 @@ async function playOnSqlite(seed: number, cut: Cut): Promise<Played> {
         shadowed = shadowStore(model, sqlite, { answers: "shadow" });
         return shadowed.store;
       },
+      endsWhen: (problems) =>
+        firstOnly && problems.length + (shadowed?.differences.length ?? 0) > 0,
     });
     // Assigned in the callback, which the compiler does not follow.
     const differences = await (shadowed as ShadowedStore | null)?.compare();
@@ -108,7 +113,7 @@ class StoreClock implements Clock {
 async function play(
   seed: number,
   cut: Cut,
-  options: Pick<TrafficOptions, "wrapStore" | "embedded">,
+  options: Pick<TrafficOptions, "wrapStore" | "embedded" | "endsWhen">,
 ): Promise<Played> {
   const coverage = new Coverage();
   const places: string[] = [];

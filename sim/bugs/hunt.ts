@@ -1,18 +1,26 @@
 /**
- * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem.
- * A problem that the code without the bug has on the same seed is no catch; neither is a process
- * that dies, cannot load the bug, or takes too long for a seed.
+ * Hunts bugs: each in its own process, which plays seed after seed until its world finds a problem,
+ * the seeds that are known to catch it first. A problem that the code without the bug has on the
+ * same seed is no catch; neither is a process that dies, cannot load the bug, or takes too long for
+ * a seed.
  */
 import { fork, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startPostgres } from "../../test/support/postgres-server.ts";
 import { dropGround } from "../interleaved/ground.ts";
 import { type Bug, pickWorld } from "./bug.ts";
+import type { KnownSeeds } from "./known-seeds.ts";
 import type { PlayerWord, SeedAsked } from "./player.ts";
+import { listSeeds } from "./seed-order.ts";
 
 export interface HuntOptions {
   /** Seeds 1 to this one. */
   readonly seedsMax: number;
+  /** Seeds that are tried before these. */
+  readonly known?: KnownSeeds;
   /** Bugs that are hunted side by side. */
   readonly jobs: number;
   /** Real time for one seed. */
@@ -24,17 +32,20 @@ export interface HuntOptions {
 
 export interface HuntResult {
   readonly bug: string;
-  /** Seeds until it was caught; null if it was not. */
+  /** How many seeds were played until one caught it; null if none did. */
   readonly seeds: number | null;
+  /** That seed. */
+  readonly caughtBy: number | null;
   readonly tookMs: number;
   /** What the world found, or why nothing was found. */
   readonly found: string;
 }
 
 const PLAYER = fileURLToPath(new URL("./player.ts", import.meta.url));
-const SEED_LIMIT_MS = 30_000;
+/** A busy machine takes ten times as long as an idle one. */
+const SEED_LIMIT_MS = 120_000;
 /** Each of its statements is a round trip. */
-const SERVER_SEED_LIMIT_MS = 180_000;
+const SERVER_SEED_LIMIT_MS = 300_000;
 /** Seeds on which a bug may die or hang before its hunt is given up. */
 const MISHAPS_MAX = 3;
 const STDERR_CHARS_MAX = 2_000;
@@ -47,73 +58,83 @@ class Unfit extends Error {}
 
 export async function hunt(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
   const needsServer = bugs.some((bug) => pickWorld(bug) === "postgres");
-  if (!needsServer) return huntAll(bugs, options, []);
-  if (options.server !== undefined) return huntOn(options.server, bugs, options);
+  if (!needsServer || options.server !== undefined) return huntWith(bugs, options);
   const server = await startPostgres();
   try {
-    return await huntOn(server.address, bugs, options);
+    return await huntWith(bugs, { ...options, server: server.address });
   } finally {
     await server.stop();
   }
 }
 
-async function huntOn(
-  server: string,
-  bugs: readonly Bug[],
-  options: HuntOptions,
-): Promise<HuntResult[]> {
-  const started: number[] = [];
-  try {
-    return await huntAll(bugs, { ...options, server }, started);
-  } finally {
-    for (const pid of started) await dropGround(server, pid);
-  }
-}
-
-/** `started`: gets the numbers of the processes. */
-async function huntAll(
-  bugs: readonly Bug[],
-  options: HuntOptions,
-  started: number[],
-): Promise<HuntResult[]> {
-  const start = async (bug: Bug | null): Promise<Player> => {
-    const isOnServer = bug === null ? options.server !== undefined : pickWorld(bug) === "postgres";
-    const usualMs = isOnServer ? SERVER_SEED_LIMIT_MS : SEED_LIMIT_MS;
-    const player = await Player.start(bug?.name ?? null, options.seedLimitMs ?? usualMs);
-    if (player.pid !== undefined) started.push(player.pid);
-    return player;
-  };
-  const clean = new CleanPlayer(() => start(null));
+async function huntWith(bugs: readonly Bug[], options: HuntOptions): Promise<HuntResult[]> {
+  const cache = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
+  const players = new Players(cache, options);
+  const clean = new CleanPlayer(players);
   const results: HuntResult[] = [];
   const waiting = [...bugs.entries()];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [at, bug] = next;
-      const result = await huntOne(bug, clean, options, () => start(bug));
+      const result = await huntOne(bug, clean, players, options);
       results[at] = result;
       options.onDone?.(result);
     }
   };
   try {
+    // It fills the compile cache for the others.
+    await clean.start();
     await Promise.all(Array.from({ length: options.jobs }, work));
   } finally {
     clean.end();
+    await players.clear();
+    rmSync(cache, { recursive: true });
   }
   return results;
+}
+
+/** Starts processes that play, and removes what they leave on the server. */
+class Players {
+  readonly #cache: string;
+  readonly #options: HuntOptions;
+  readonly #started: number[] = [];
+
+  constructor(cache: string, options: HuntOptions) {
+    this.#cache = cache;
+    this.#options = options;
+  }
+
+  /** Null plays the code without a bug. */
+  async start(bug: Bug | null): Promise<Player> {
+    const { server, seedLimitMs } = this.#options;
+    const isOnServer = bug === null ? server !== undefined : pickWorld(bug) === "postgres";
+    const limitMs = seedLimitMs ?? (isOnServer ? SERVER_SEED_LIMIT_MS : SEED_LIMIT_MS);
+    const player = await Player.start(bug?.name ?? null, this.#cache, limitMs);
+    if (player.pid !== undefined) this.#started.push(player.pid);
+    return player;
+  }
+
+  async clear(): Promise<void> {
+    const { server } = this.#options;
+    if (server === undefined) return;
+    for (const pid of this.#started) await dropGround(server, pid);
+  }
 }
 
 async function huntOne(
   bug: Bug,
   clean: CleanPlayer,
+  players: Players,
   options: HuntOptions,
-  start: () => Promise<Player>,
 ): Promise<HuntResult> {
   const { seedsMax, server = null } = options;
   const store = pickWorld(bug);
   const startedAt = performance.now();
-  const conclude = (seeds: number | null, found: string): HuntResult => ({
+  let seeds = 0;
+  const conclude = (caughtBy: number | null, found: string): HuntResult => ({
     bug: bug.name,
-    seeds,
+    seeds: caughtBy === null ? null : seeds,
+    caughtBy,
     tookMs: Math.round(performance.now() - startedAt),
     found,
   });
@@ -122,9 +143,10 @@ async function huntOne(
   let unsound = 0;
   let player: Player | null = null;
   try {
-    for (let seed = 1; seed <= seedsMax; seed++) {
+    for (const seed of listSeeds(bug, options.known?.get(bug.name) ?? [], seedsMax)) {
+      seeds++;
       try {
-        player ??= await start();
+        player ??= await players.start(bug);
         const [problem] = await player.play({ seed, store, server });
         if (problem === undefined) continue;
         const [ours] = await clean.play({ seed, store, server });
@@ -148,22 +170,25 @@ async function huntOne(
 
 /** Plays the code without a bug; each seed once. */
 class CleanPlayer {
-  readonly #start: () => Promise<Player>;
+  readonly #players: Players;
   readonly #found = new Map<string, Promise<readonly string[]>>();
   #player: Promise<Player> | null = null;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(start: () => Promise<Player>) {
-    this.#start = start;
+  constructor(players: Players) {
+    this.#players = players;
+  }
+
+  start(): Promise<Player> {
+    this.#player ??= this.#players.start(null);
+    return this.#player;
   }
 
   play(asked: SeedAsked): Promise<readonly string[]> {
     const name = `${asked.seed} on ${asked.store}`;
     const known = this.#found.get(name);
     if (known !== undefined) return known;
-    this.#player ??= this.#start();
-    const player = this.#player;
-    const played = this.#last.then(async () => (await player).play(asked));
+    const played = this.#last.then(async () => (await this.start()).play(asked));
     this.#last = played.catch(() => undefined);
     this.#found.set(name, played);
     return played;
@@ -182,10 +207,11 @@ class Player {
   #onWord: (word: PlayerWord) => void = () => undefined;
   #onMishap: (mishap: Mishap) => void = () => undefined;
 
-  private constructor(bug: string | null, seedLimitMs: number) {
+  private constructor(bug: string | null, cache: string, seedLimitMs: number) {
     this.#seedLimitMs = seedLimitMs;
     this.#child = fork(PLAYER, bug === null ? [] : [bug], {
       execArgv: [],
+      env: { ...process.env, NODE_COMPILE_CACHE: cache },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child.stderr?.on("data", (data: Buffer) => {
@@ -199,8 +225,8 @@ class Player {
     });
   }
 
-  static async start(bug: string | null, seedLimitMs: number): Promise<Player> {
-    const player = new Player(bug, seedLimitMs);
+  static async start(bug: string | null, cache: string, seedLimitMs: number): Promise<Player> {
+    const player = new Player(bug, cache, seedLimitMs);
     const word = await player.#listen();
     if (word.kind === "ready") return player;
     player.end();

@@ -2,6 +2,7 @@
  * A process that plays seeds for its parent, with the bug that its argument names, or with none. It
  * sends `ready` when everything is loaded, and then one answer for each seed.
  */
+import { flushCompileCache } from "node:module";
 import { applyBug } from "./apply.ts";
 import { type HuntedOn, pickWorld } from "./bug.ts";
 import { findBug } from "./list.ts";
@@ -32,7 +33,7 @@ async function load(store: HuntedOn): Promise<Play> {
     return async ({ seed, server }) => (await playOnServer(seed, server ?? "")).problems;
   }
   const { playSeed, WHOLE } = await import("./play.ts");
-  return async ({ seed }) => (await playSeed(seed, WHOLE, { store })).problems;
+  return async ({ seed }) => (await playSeed(seed, WHOLE, { store, firstOnly: true })).problems;
 }
 
 async function serve(name: string | undefined): Promise<void> {
@@ -42,7 +43,11 @@ async function serve(name: string | undefined): Promise<void> {
     plays.set(store, known);
     return known;
   };
-  if (name !== undefined) {
+  if (name === undefined) {
+    await find("memory");
+    // The other processes compile no module again; one with a bug must not take a sound one's place.
+    flushCompileCache();
+  } else {
     const bug = findBug(name);
     const listUnloaded = applyBug(bug);
     await find(pickWorld(bug));
@@ -56,6 +61,8 @@ async function serve(name: string | undefined): Promise<void> {
       .then((play) => play(asked))
       .then((problems) => send({ kind: "played", seed: asked.seed, problems }));
   });
+  // A hunt that was stopped leaves no process behind.
+  process.on("disconnect", () => process.exit());
   send({ kind: "ready" });
 }
 

@@ -21,6 +21,8 @@ import {
   type TrafficPlot,
 } from "./plot.ts";
 
+/** Number of different hours. */
+export const HOURS = 1_000_000;
 const HOUR_MS = 3_600_000;
 const FAULTS_UNTIL_MS = 2_100_000;
 /** After the last fault; and this many polls where almost no notification arrives. */
@@ -50,14 +52,22 @@ export interface Hour extends TrafficPlot {
   readonly swarm: Swarm;
 }
 
-/** Without its limits, an hour stays otherwise the same. */
+/** An hour without its luck. */
+type Draft = Omit<Hour, "faults">;
+
+/**
+ * Without its limits, an hour stays otherwise the same. Seeds with the same last six digits have
+ * the same hour, and other luck: the delays, the faults and the workers' choices differ.
+ */
 export function drawHour(seed: number, withLimits = true): Hour {
-  const hour = drawPlainHour(seed);
-  return withLimits ? keep(read(share(hour))) : hour;
+  const plain = drawPlainHour(seed % HOURS);
+  const hour = withLimits ? keep(read(share(plain))) : plain;
+  const { perMille, lateMaxMs } = hour.swarm;
+  return { ...hour, seed, faults: swarmFaults({ seed, perMille, lateMaxMs, only: null }) };
 }
 
 /** Chosen so that seeds which failed before ledgers existed draw none. */
-function keep(hour: Hour): Hour {
+function keep(hour: Draft): Draft {
   const draw = new Draw(hour.seed * 9_007 + 6_808);
   if (!draw.chance(LEDGERS)) return hour;
   const pipelines = hour.pipelines.map((pipeline) => ({ ...pipeline, ledger: true }));
@@ -66,14 +76,14 @@ function keep(hour: Hour): Hour {
 }
 
 /** In some hours the operator reads everything, over and over. */
-function read(hour: Hour): Hour {
+function read(hour: Draft): Draft {
   const draw = new Draw(hour.seed * 9_413 + 1);
   if (!draw.chance(READ)) return hour;
   return { ...hour, acts: [...hour.acts, ...drawLimitActs(draw, hour.errands, [2, 6], ["read"])] };
 }
 
 /** New acts come after the others, which keep their numbers. */
-function share(hour: Hour): Hour {
+function share(hour: Draft): Draft {
   const draw = new Draw(hour.seed * 8_513 + 7);
   const shared = drawSharing(draw, hour);
   if (shared === null) return limit(hour);
@@ -85,7 +95,7 @@ function share(hour: Hour): Hour {
   return byWeight ? changed : limit(changed);
 }
 
-function limit(hour: Hour): Hour {
+function limit(hour: Draft): Draft {
   const draw = new Draw(hour.seed * 7_411 + 3);
   const limited = drawLimits(draw, hour);
   if (limited === null) return hour;
@@ -94,7 +104,7 @@ function limit(hour: Hour): Hour {
   return { ...hour, ...(away ?? limited), acts: [...hour.acts, ...acts] };
 }
 
-function drawPlainHour(seed: number): Hour {
+function drawPlainHour(seed: number): Draft {
   const draw = new Draw(seed * 6_007 + 11);
   const calm = draw.chance(0.12);
   const swarm = drawSwarm(draw, calm);
@@ -115,11 +125,10 @@ function drawPlainHour(seed: number): Hour {
   }));
   const submitters = draw.pick([1, 1, 2]);
   const helpers = draw.pick([0, 1, 2]);
-  const { perMille, lateMaxMs, hints, refusalsPerMille, skewMaxMs, restartMaxMs } = swarm;
+  const { hints, refusalsPerMille, skewMaxMs, restartMaxMs } = swarm;
   return {
     seed,
     swarm,
-    faults: swarmFaults({ seed, perMille, lateMaxMs, only: null }),
     hintLoss: hints.loss,
     hints,
     submitters,

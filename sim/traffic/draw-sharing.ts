@@ -16,7 +16,7 @@ const BY_WEIGHT = 0.35;
 const CAPS = [1, 2, 3, 5, 8, 12];
 const WEIGHTS = [1, 1, 2, 3, 0.5];
 /** Crowded lanes, and the tenant whose work each has: one tenant has two lanes. */
-const CROWDED_LANES = { "crowd-1": "acme", "crowd-2": "acme", "crowd-3": "bolt" } as const;
+export const CROWDED_LANES = { "crowd-1": "acme", "crowd-2": "acme", "crowd-3": "bolt" } as const;
 /** The longest run of their items; and the factor for one tenant. */
 const CROWD_ITEM_MS = [100, 400, 1_500];
 const CROWD_RATIOS = [1, 1, 4];

@@ -38,6 +38,8 @@ export interface Traffic {
 export interface TrafficOptions extends Pick<WorldOptions, "wrapStore" | "embedded"> {
   /** Called before the first moment of the play. */
   readonly onStage?: (stage: Stage) => void;
+  /** Ends the play early: what comes later is not checked. */
+  readonly endsWhen?: (problems: readonly string[]) => boolean;
 }
 
 /** Callbacks for counters, such as the coverage. */
@@ -81,12 +83,14 @@ class Play {
   readonly #waiting = new Map<Node, Set<string>>();
   readonly #problems: string[] = [];
   readonly #judged = new Map<Judged, number>();
+  readonly #endsEarly: () => boolean;
   #starting = 0;
   /** Time of the last fault or act. */
   #calmAt: number;
 
-  constructor(plot: TrafficPlot, { onStage, ...options }: TrafficOptions) {
+  constructor(plot: TrafficPlot, { onStage, endsWhen, ...options }: TrafficOptions) {
     this.#plot = plot;
+    this.#endsEarly = () => endsWhen?.(this.#problems) === true;
     const faults: FaultPlan = (call) => {
       if (this.#world.time.elapsedMs > plot.faultsUntilMs) return null;
       const fault = plot.faults(call);
@@ -134,8 +138,10 @@ class Play {
       this.#begin();
       const limitMs = this.#plot.lastsMs + OVERTIME_MS;
       if (!(await world.run(() => this.#isOver(fail), limitMs))) fail(this.#describeRest());
-      for (const problem of await closeEngines(world, this.#engines)) fail(problem);
-      for (const checker of this.#checkers) await checker.atEnd?.();
+      if (!this.#endsEarly()) {
+        for (const problem of await closeEngines(world, this.#engines)) fail(problem);
+        for (const checker of this.#checkers) await checker.atEnd?.();
+      }
     } catch (error) {
       fail(error instanceof Error ? (error.stack ?? String(error)) : String(error));
     } finally {
@@ -189,7 +195,7 @@ class Play {
   #isOver(fail: (problem: string) => void): boolean {
     const { time } = this.#world;
     // A history with a broken promise may never end.
-    if (this.#problems.length >= PROBLEMS_MAX) return true;
+    if (this.#problems.length >= PROBLEMS_MAX || this.#endsEarly()) return true;
     if (this.#world.spins) {
       fail(`${this.#world.calls} calls, the last of them without end at one instant`);
       return true;
