@@ -20,8 +20,8 @@ export const endingBugs: readonly Bug[] = [
     what: "A sweep that settles the last chunk or takes back the last lease does not check whether the batch has ended.",
     peers: ["bullmq#2464", "bullmq#2531", "horizon#1512"],
     file: "src/adapters/memory/sweeping.ts",
-    before: "ended: [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch)),",
-    after: "ended: [...touched].flatMap(() => []),",
+    before: "      ended.push(...this.#lifecycle.advanceBatch(batch));\n",
+    after: "",
   },
   {
     name: "ending-written-again",

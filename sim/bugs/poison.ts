@@ -49,7 +49,7 @@ export const poisonBugs: readonly Bug[] = [
     what: "A chunk whose lease was lost runs in bulk as before, so the item that kills is never found.",
     peers: ["bullmq#2979"],
     file: "src/adapters/memory/sweeping.ts",
-    before: "      chunk.guarded = true;\n",
+    before: "    chunk.guarded = true;\n",
     after: "",
     rare: true,
   },

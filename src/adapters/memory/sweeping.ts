@@ -19,12 +19,14 @@ import { type BatchLifecycle, readStored } from "./batch-lifecycle.ts";
 import type { ConcurrencyPermits } from "./concurrency-permits.ts";
 import {
   type Batch,
+  type Chunk,
   currentStep,
   findPause,
   hasLeases,
   hasWorker,
   noteAbandoned,
   type State,
+  type Step,
 } from "./state.ts";
 import type { Settling } from "./settling.ts";
 
@@ -36,6 +38,15 @@ export interface SweepingParts {
   readonly settling: Settling;
   readonly permits: ConcurrencyPermits;
   readonly ledger: Ledger;
+}
+
+/** A chunk whose lease expired. */
+interface Lost {
+  readonly batch: Batch;
+  readonly step: Step;
+  readonly number: number;
+  readonly at: number;
+  readonly chunk: Chunk;
 }
 
 export class Sweeping {
@@ -89,7 +100,7 @@ export class Sweeping {
     return { lostLeases: lost.count, tended, ended };
   }
 
-  /** In the order in which they expired. */
+  /** In the order in which they expired, but all of one batch together, as a server must. */
   #sweepLeases(
     batches: readonly Batch[],
     graceMs: number,
@@ -103,22 +114,24 @@ export class Sweeping {
       )
       .filter(({ chunk }) => chunk.state === "leased" && chunk.leaseUntil <= now - graceMs)
       .toSorted((a, b) => a.chunk.leaseUntil - b.chunk.leaseUntil);
-    for (const { batch, step, number, at, chunk } of lost) {
-      chunk.guarded = true;
-      if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
-      const stored = readStored(chunk);
-      const effect = decideLoss(stored, now);
-      if (keepsLedger(batch)) {
-        const place = findPlace(batch, step, chunk, chunk.worker);
-        this.#ledger.write(batch, place, { stored, effect, cause: "lost" });
-      }
-      this.#settling.apply(batch, step, chunk, effect);
+    const ended: string[] = [];
+    for (const [batch, chunks] of Map.groupBy(lost, (one) => one.batch)) {
+      for (const one of chunks) this.#lose(one, now);
+      ended.push(...this.#lifecycle.advanceBatch(batch));
     }
-    const touched = new Set(lost.map(({ batch }) => batch));
-    return {
-      count: lost.length,
-      ended: [...touched].flatMap((batch) => this.#lifecycle.advanceBatch(batch)),
-    };
+    return { count: lost.length, ended };
+  }
+
+  #lose({ batch, step, number, at, chunk }: Lost, now: number): void {
+    chunk.guarded = true;
+    if (batch.cancel !== null) noteAbandoned(batch, { step: number, chunk: at, items: null });
+    const stored = readStored(chunk);
+    const effect = decideLoss(stored, now);
+    if (keepsLedger(batch)) {
+      const place = findPlace(batch, step, chunk, chunk.worker);
+      this.#ledger.write(batch, place, { stored, effect, cause: "lost" });
+    }
+    this.#settling.apply(batch, step, chunk, effect);
   }
 
   #sweepDeadlines(batch: Batch): string[] {
