@@ -53,8 +53,8 @@ export function nameOutcome(
 
 type Counted = { readonly [name: string]: string | number | undefined };
 type WorkAnswer = { readonly reports: readonly string[] } & {
-  readonly [Name in "leased" | "ended" | "permits"]: readonly unknown[];
-};
+  readonly [Name in "leased" | "ended"]: readonly unknown[];
+} & { readonly permits: { readonly held: readonly unknown[] } | null };
 type SweepAnswer = { readonly lostLeases: number; readonly tended: number } & {
   readonly ended: readonly unknown[];
 };
@@ -74,7 +74,7 @@ function nameWork({ reports, leased, ended, permits }: WorkAnswer): string {
   const parts = [
     ...new Set(reports),
     ...(leased.length > 0 ? ["leased"] : []),
-    ...(permits.length > 0 ? ["permits"] : []),
+    ...(permits !== null && permits.held.length > 0 ? ["permits"] : []),
     ...(ended.length > 0 ? ["ended"] : []),
   ];
   return parts.length === 0 ? "nothing" : parts.join("+");
