@@ -10,6 +10,8 @@ const WAITING = { maxWorkers: 5, sequence: { groupOrder: 1 } };
 const STORMING = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
 const STORMS = "test/chaos/*storm.test.ts";
+/** They limit the time of downloads: beside five other files, a slow one is taken for a hanging one. */
+const DRILLS = "systems/**/drills.test.ts";
 
 interface Kind {
   readonly name: string;
@@ -84,8 +86,15 @@ export default defineConfig({
         timeoutMs: 120_000,
         load: WAITING,
       },
-      { name: "systems", include: ["systems/**/*.test.ts"], timeoutMs: 120_000, load: WAITING },
+      {
+        name: "systems",
+        include: ["systems/**/*.test.ts"],
+        exclude: [DRILLS],
+        timeoutMs: 120_000,
+        load: WAITING,
+      },
       { name: "docs", include: ["test/docs/**/*.test.ts"], timeoutMs: 300_000, load: WAITING },
+      { name: "drill", include: [DRILLS], timeoutMs: 300_000, load: STORMING },
       { name: "storm", include: [STORMS], timeoutMs: 300_000, load: STORMING },
     ].map(project),
   },
