@@ -13,7 +13,7 @@ const HEAD =
   "# Seeds that caught each bug last, to be tried first: `npm run sim:bugs -- --save` writes this.";
 /** More would cost more than they save when all of them are stale. */
 const SEEDS_MAX = 3;
-/** Of 12 histories of one hour, between 7 and all 12 caught the bug that its seed had caught. */
+/** Of 12 histories of an hour, 7 caught one bug that its seed had caught, and 12 another one. */
 const LUCKS_MAX = 10;
 
 export function readKnownSeeds(): KnownSeeds {

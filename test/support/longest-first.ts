@@ -13,7 +13,6 @@ const LONG = [
   "test/property/store.property.test.ts",
   "sim/shadow-store.test.ts",
   "test/docs/docs.test.ts",
-  "systems/site-packets/drills/drills.test.ts",
   "test/chaos/postgres-partition.test.ts",
   "test/chaos/ledger-kills.test.ts",
   "test/integration/cli/supervising.test.ts",
