@@ -9,6 +9,7 @@ const WAITING = { maxWorkers: 5, sequence: { groupOrder: 1 } };
 /** One file at a time: the processes of one storm alone keep two cores busy. */
 const STORMING = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
+const ENGINE = "test/integration/engine/**/*.test.ts";
 const STORMS = "test/chaos/*storm.test.ts";
 /** They limit the time of downloads: beside five other files, a slow one is taken for a hanging one. */
 const DRILLS = "systems/**/drills.test.ts";
@@ -19,10 +20,12 @@ interface Kind {
   readonly exclude?: readonly string[];
   readonly timeoutMs: number;
   readonly load: typeof COMPUTING;
+  /** Each file has a process of its own: its tests count connections, timers, memory or children. */
+  readonly isolated?: boolean;
 }
 
 /** One project for each kind of test, so that each can be run alone: `vitest run --project property`. */
-const project = ({ name, include, exclude = [], timeoutMs, load }: Kind) => ({
+const project = ({ name, include, exclude = [], timeoutMs, load, isolated = false }: Kind) => ({
   extends: true as const,
   test: {
     name,
@@ -30,9 +33,9 @@ const project = ({ name, include, exclude = [], timeoutMs, load }: Kind) => ({
     exclude: [...exclude],
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
-    // Files run one after the other in a process and leave nothing behind. A process for each cost
-    // half a second of CPU: it loads the engine again, starts commands again, creates schemas again.
-    isolate: false,
+    // Otherwise files run one after the other in a process and leave nothing behind. A process for
+    // each cost half a second of CPU: it loads the engine again and creates schemas again.
+    isolate: isolated,
     ...load,
   },
 });
@@ -82,20 +85,29 @@ export default defineConfig({
       {
         name: "integration",
         include: ["test/integration/**/*.test.ts", "test/chaos/**/*.test.ts"],
-        exclude: [STORMS],
+        exclude: [STORMS, ENGINE],
         timeoutMs: 120_000,
         load: WAITING,
+        isolated: true,
       },
+      { name: "engine", include: [ENGINE], timeoutMs: 120_000, load: WAITING },
       {
         name: "systems",
         include: ["systems/**/*.test.ts"],
         exclude: [DRILLS],
         timeoutMs: 120_000,
         load: WAITING,
+        isolated: true,
       },
-      { name: "docs", include: ["test/docs/**/*.test.ts"], timeoutMs: 300_000, load: WAITING },
-      { name: "drill", include: [DRILLS], timeoutMs: 300_000, load: STORMING },
-      { name: "storm", include: [STORMS], timeoutMs: 300_000, load: STORMING },
+      {
+        name: "docs",
+        include: ["test/docs/**/*.test.ts"],
+        timeoutMs: 300_000,
+        load: WAITING,
+        isolated: true,
+      },
+      { name: "drill", include: [DRILLS], timeoutMs: 300_000, load: STORMING, isolated: true },
+      { name: "storm", include: [STORMS], timeoutMs: 300_000, load: STORMING, isolated: true },
     ].map(project),
   },
 });

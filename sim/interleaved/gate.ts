@@ -155,7 +155,8 @@ class GateConnection {
   #text = "";
   /** Prepared statements by name. */
   readonly #prepared = new Map<string, string>();
-  readonly #underWay: string[] = [];
+  /** Passed, and not answered. The server has the first one. */
+  readonly #underWay: Statement[] = [];
   pid: number | null = null;
   onEnd: () => void = () => undefined;
 
@@ -177,9 +178,18 @@ class GateConnection {
     return this.#underWay.length;
   }
 
-  forward({ bytes, text }: Statement): void {
-    this.#underWay.push(text);
-    this.#server.write(bytes);
+  /**
+   * One at a time: if two answers arrived together, what the store sends next would depend on that,
+   * and not on the seed.
+   */
+  forward(statement: Statement): void {
+    this.#underWay.push(statement);
+    if (this.#underWay.length === 1) this.#server.write(statement.bytes);
+  }
+
+  #goOn(): void {
+    const [next] = this.#underWay;
+    if (next !== undefined && !this.#server.destroyed) this.#server.write(next.bytes);
   }
 
   end(): void {
@@ -218,9 +228,11 @@ class GateConnection {
     this.#client.write(bytes);
     for (const { letter, body } of this.#fromServer.read(bytes)) {
       if (letter === "K") this.pid = body.readInt32BE(0);
-      if (letter === "E") this.#gate.noteError(readCode(body), this.#underWay[0] ?? "");
+      if (letter === "E") this.#gate.noteError(readCode(body), this.#underWay[0]?.text ?? "");
       if (letter !== "Z") continue;
       this.#underWay.shift();
+      // After the client has read the answer.
+      if (this.#underWay.length > 0) setImmediate(() => this.#goOn());
       this.#gate.noteAnswer(body.toString("latin1", 0, 1) as TransactionStatus);
     }
   }

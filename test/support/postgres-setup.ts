@@ -23,6 +23,8 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
   if (!project.isRootProject()) return undefined;
   let started: Promise<PostgresServer> | null = null;
   const desk = createServer((_request, response) => {
+    // Files share processes: a connection that is kept for the next question may be closed by then.
+    response.setHeader("connection", "close");
     started ??= startPostgres();
     started.then(
       ({ address }) => response.end(address),

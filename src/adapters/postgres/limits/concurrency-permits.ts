@@ -9,7 +9,6 @@ import { type CapScope, nameCapScope } from "../../../core/limits/caps.ts";
 import type { LeaseRequest, Permits } from "../../../ports/store/worker-store.ts";
 import {
   type CappedRow,
-  describePermits,
   isInScope,
   listScopes,
   type OperatorCaps,
@@ -50,6 +49,15 @@ const DROP = statement("DELETE FROM permit WHERE worker = $1 AND scope = ANY($2:
 interface Own {
   readonly seq: number;
   readonly own: readonly PermitRow[];
+}
+
+interface Look {
+  /** The worker has, or could get, a slot in every scope of one of the batches. */
+  readonly isAllowed: boolean;
+  /** The request would change the worker's permits. */
+  readonly wouldChange: boolean;
+  /** As they are. */
+  readonly permits: Permits;
 }
 
 export class ConcurrencyPermits {
@@ -97,45 +105,30 @@ export class ConcurrencyPermits {
     return new OpenPermits(worker, tx.now, { seq: seq?.seq ?? 0, own }, rows, operators, leased);
   }
 
-  /** Whether a request would change the worker's permits; takes no lock. */
-  async wouldChange(tx: Transaction, request: LeaseRequest): Promise<boolean> {
+  /** What a request would find. Takes no lock. */
+  async look(
+    tx: Transaction,
+    request: LeaseRequest,
+    batches: Promise<readonly CappedRow[]>,
+  ): Promise<Look> {
     const { worker } = request;
-    const known = await this.#readOwn(tx, worker);
-    if (known.own.length === 0) return false;
-    const [operators, rows, leased] = await Promise.all([
+    const [rows, operators, known] = await Promise.all([
+      batches,
       this.#readOperators(tx),
-      tx.all<PermitRow>(
-        SELECT_IN,
-        known.own.map(({ scope }) => scope),
-      ),
-      tx.all<CappedRow>(SELECT_LEASED, worker),
+      this.#readOwn(tx, worker),
     ]);
-    const { book } = new OpenPermits(worker, tx.now, known, rows, operators, leased);
+    const capped = rows.flatMap((batch) => listScopes(batch, operators));
+    const names = [...new Set([...capped, ...known.own].map(({ scope }) => scope))];
+    const [all, leased] = await Promise.all([
+      names.length === 0 ? [] : tx.all<PermitRow>(SELECT_IN, names),
+      known.own.length === 0 ? [] : tx.all<CappedRow>(SELECT_LEASED, worker),
+    ]);
+    const { book } = new OpenPermits(worker, tx.now, known, all, operators, leased);
+    const permits = book.describe();
+    const isAllowed = rows.some((batch) => book.allows(batch));
     book.keep(request);
     book.free(request);
-    return book.hasMoved();
-  }
-
-  /** Those of these batches where the worker has, or could get, a slot in every scope. */
-  async listAllowed<Row extends CappedRow>(
-    tx: Transaction,
-    worker: number,
-    batches: readonly Row[],
-  ): Promise<readonly Row[]> {
-    const operators = await this.#readOperators(tx);
-    const scopes = batches.flatMap((batch) => listScopes(batch, operators));
-    if (scopes.length === 0) return batches;
-    const rows = await tx.all<PermitRow>(
-      SELECT_IN,
-      scopes.map(({ scope }) => scope),
-    );
-    const { book } = new OpenPermits(worker, tx.now, { seq: 0, own: [] }, rows, operators, []);
-    return batches.filter((batch) => book.allows(batch));
-  }
-
-  async list(tx: Transaction, worker: number): Promise<Permits> {
-    const { seq, own } = await this.#readOwn(tx, worker);
-    return describePermits(seq, own, Math.floor(tx.now));
+    return { isAllowed, wouldChange: book.hasMoved(), permits };
   }
 
   /** `batches`: the numbers of those of which the worker has leases. */

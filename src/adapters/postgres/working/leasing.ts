@@ -153,18 +153,11 @@ export class Leasing {
     this.#permits = permits;
   }
 
-  /** True when a request would find something now: asked before any lock is taken. */
-  async hasDue(tx: Transaction, request: LeaseRequest): Promise<boolean> {
-    await tx.begin();
-    const rows = await this.#listRows(tx, request);
-    return (await this.#permits.listAllowed(tx, request.worker, rows)).length > 0;
-  }
-
   /** `held`: the batches that the transaction has already locked. */
   async lease(tx: Transaction, request: LeaseRequest, held: readonly number[]): Promise<Leased> {
     const { pipeline, worker } = request;
     const [rows, clock] = await Promise.all([
-      this.#listRows(tx, request),
+      this.listRows(tx, request),
       this.#shares.getClock(tx, pipeline),
     ]);
     const permits = await this.#permits.open(tx, worker, rows);
@@ -207,7 +200,8 @@ export class Leasing {
     return next.value;
   }
 
-  #listRows(tx: Transaction, request: LeaseRequest): Promise<CandidateRow[]> {
+  /** What could be leased, whatever its caps say. Takes no lock. */
+  listRows(tx: Transaction, request: LeaseRequest): Promise<CandidateRow[]> {
     const { pipeline, step, batch } = request;
     const versions = listVersions(request);
     const now = Math.floor(tx.now);

@@ -117,13 +117,11 @@ export class Settling {
   /** The result of a lease that would find and free nothing; null otherwise. */
   async findNothingDue(tx: Transaction, request: LeaseRequest): Promise<WorkResult | null> {
     await tx.begin();
-    const [hasDue, wouldChange, nextDueInMs, permits] = await Promise.all([
-      this.#leasing.hasDue(tx, request),
-      this.#permits.wouldChange(tx, request),
+    const [{ isAllowed, wouldChange, permits }, nextDueInMs] = await Promise.all([
+      this.#permits.look(tx, request, this.#leasing.listRows(tx, request)),
       this.#leasing.computeNextDue(tx, request),
-      this.#permits.list(tx, request.worker),
     ]);
-    if (hasDue || wouldChange) return null;
+    if (isAllowed || wouldChange) return null;
     return { reports: [], leased: [], nextDueInMs, ended: [], permits };
   }
 
