@@ -176,7 +176,7 @@ export class PermitBook {
     };
   }
 
-  /** Whether other workers could use more or this one fewer slots than before. */
+  /** Whether the number of slots in a scope changes; a permit that only lasts longer does not count. */
   hasMoved(): boolean {
     const { put, drop } = this.listChanges();
     return drop.length > 0 || put.some((row) => row.slots !== this.#readBefore(row.scope));

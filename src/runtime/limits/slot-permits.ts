@@ -88,8 +88,8 @@ export class SlotPermits {
   }
 
   /**
-   * Before a request about a pipeline, or with null before one that releases nothing; `close` must
-   * follow. Permits that are not needed are released with the request, as another worker may get
+   * Before a request about a pipeline, after which `close` must follow; or with null before one that
+   * releases nothing. Permits that are not needed are released with the request, as another worker may get
    * them before the answer arrives.
    */
   ask(pipeline: string | null): PermitQuestion {
